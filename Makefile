@@ -143,7 +143,7 @@ bench-once: ## that the benchmarks of packages can be run: their figures are ben
 	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x
 
 # What is measured in a process, beside controller/graph, which takes gigabytes.
-BENCHED = ./policies ./webhook ./controller/brake ./controller/insight ./controller/policyfacts
+BENCHED = ./policies ./webhook ./controller/brake ./ask/insight ./controller/policyfacts
 bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir; writes bin/bench-process.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
@@ -158,9 +158,9 @@ bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; 
 # Tests of the full ring that go on for longer than it lets them.
 LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0
 sim: ## a long simulation, and random histories and plans: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock; CASES=5000
-	$(GO) test ./controller/graph/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
+	$(GO) test ./internal/testkit/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
-	$(GO) test ./controller/graph ./controller/insight -count=1 -timeout 0 -cases=$(CASES)
+	$(GO) test ./controller/graph ./ask/insight -count=1 -timeout 0 -cases=$(CASES)
 
 handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
 	$(LONG) -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)

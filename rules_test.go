@@ -25,45 +25,45 @@ const module = "github.com/weir-dev/weir/"
 // direction is main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/brake", "controller/doctor", "controller/enforce", "controller/events", "controller/leases", "controller/release", "controller/requested", "controller/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1alpha1"},
-	"cmd/ask":          {"cmd/ask/page", "controller/insight", "controller/shadow/report", "controller/snapshot", "controller/words", "policies/v1alpha1"},
-	"cmd/ask/page":     {"controller/insight", "controller/snapshot"},
-	"cmd/kubectl-weir": {"cmd/ask"},
-	"cmd/reference":    {"cmd", "cmd/ask"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "internal/tools/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1alpha1"},
+	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "ask/snapshot", "controller/words", "policies/v1alpha1"},
+	"ask/page":         {"ask/insight", "ask/snapshot"},
+	"cmd/kubectl-weir": {"ask"},
+	"cmd/reference":    {"cmd", "ask"},
 	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
-		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "controller/shadow", "policies", "policies/live"},
-	"controller/beside":      {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1alpha1"},
-	"controller/brake":       {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},
-	"controller/collect":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request"},
-	"controller/compare":     {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/request"},
-	"controller/enforce":     {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
-	"controller/events":      {"controller/graph", "controller/request", "controller/words", "policies", "policies/v1alpha1"},
-	"controller/clustertest": {"controller", "controller/fixture", "controller/namespaces", "policies/apitest", "policies/live"},
-	"controller/fixture":     {"controller/graph", "policies/apitest"},
-	"controller/follow":      {"controller/await", "controller/graph", "controller/graph/dot", "controller/kinds", "controller/policyfacts", "controller/metaonly", "policies", "policies/v1alpha1"},
+		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "internal/tools/shadow", "policies", "policies/live"},
+	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1alpha1"},
+	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},
+	"controller/collect":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request"},
+	"controller/compare":           {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/request"},
+	"controller/enforce":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
+	"controller/events":            {"controller/graph", "controller/request", "controller/words", "policies", "policies/v1alpha1"},
+	"internal/testkit/clustertest": {"controller", "internal/testkit/fixture", "controller/namespaces", "internal/testkit/apitest", "policies/live"},
+	"internal/testkit/fixture":     {"controller/graph", "internal/testkit/apitest"},
+	"controller/follow":            {"controller/await", "controller/graph", "controller/graph/dot", "controller/kinds", "controller/policyfacts", "controller/metaonly", "policies", "policies/v1alpha1"},
 	"controller/namespaces": {"controller/await", "controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",
 		"controller/words", "policies", "policies/live", "policies/v1alpha1"},
-	"controller/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
-	"controller/request":       {"controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/words", "policies/v1alpha1"},
-	"controller/requested":     {"controller/graph", "controller/words"},
-	"controller/graph":         {"controller/words"},
-	"controller/insight":       {"controller/graph", "controller/graph/dot", "controller/words", "policies/v1alpha1"},
-	"controller/kinds":         {"controller/graph"},
-	"controller/leases":        {"controller/graph"},
-	"controller/policyfacts":   {"controller/graph", "policies"},
-	"controller/snapshot":      {"controller/await", "controller/graph", "controller/insight", "controller/kinds", "controller/metaonly", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1alpha1"},
-	"controller/shadow":        {"controller/drain", "controller/follow", "controller/graph", "controller/kinds", "controller/shadow/report", "controller/words"},
-	"controller/shadow/report": {"controller/words"},
-	"controller/graph/dot":     {"controller/graph"},
-	"controller/graph/script":  {"controller/graph", "controller/graph/dot"},
-	"controller/graph/sim":     {"controller/graph", "controller/graph/script", "controller/drain"},
-	"controller/drain":         {"controller/words"},
-	"webhook":                  {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
-	"certs":                    {"controller/await"},
-	"policies":                 {"controller/drain", "controller/words", "policies/cel", "policies/v1alpha1"},
-	"policies/casefile":        {"policies"},
-	"policies/live":            {"controller/await", "policies", "policies/v1alpha1"},
-	"policies/finalizers":      {"controller/metaonly", "policies", "policies/v1alpha1"},
+	"internal/tools/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1alpha1"},
+	"controller/request":           {"controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/words", "policies/v1alpha1"},
+	"controller/requested":         {"controller/graph", "controller/words"},
+	"controller/graph":             {"controller/words"},
+	"ask/insight":                  {"controller/graph", "controller/graph/dot", "controller/words", "policies/v1alpha1"},
+	"controller/kinds":             {"controller/graph"},
+	"controller/leases":            {"controller/graph"},
+	"controller/policyfacts":       {"controller/graph", "policies"},
+	"ask/snapshot":                 {"controller/await", "controller/graph", "ask/insight", "controller/kinds", "controller/metaonly", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1alpha1"},
+	"internal/tools/shadow":        {"controller/drain", "controller/follow", "controller/graph", "controller/kinds", "internal/tools/shadow/report", "controller/words"},
+	"internal/tools/shadow/report": {"controller/words"},
+	"controller/graph/dot":         {"controller/graph"},
+	"internal/testkit/script":      {"controller/graph", "controller/graph/dot"},
+	"internal/testkit/sim":         {"controller/graph", "internal/testkit/script", "controller/drain"},
+	"controller/drain":             {"controller/words"},
+	"webhook":                      {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1alpha1"},
+	"certs":                        {"controller/await"},
+	"policies":                     {"controller/drain", "controller/words", "policies/cel", "policies/v1alpha1"},
+	"policies/casefile":            {"policies"},
+	"policies/live":                {"controller/await", "policies", "policies/v1alpha1"},
+	"policies/finalizers":          {"controller/metaonly", "policies", "policies/v1alpha1"},
 }
 
 func TestPackagesImportOnlyDownwards(t *testing.T) {
@@ -90,7 +90,7 @@ func TestPurePackagesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	pure := map[string]int{}
-	list := regexp.MustCompile(`(controller|policies)/[({]([a-z0-9/]+(?:[,|][a-z0-9/]+)+)[)}]`)
+	list := regexp.MustCompile(`(controller|ask|internal|policies)/[({]([a-z0-9/]+(?:[,|][a-z0-9/]+)*)[)}]`)
 	for _, m := range list.FindAllStringSubmatch(string(config), -1) {
 		for name := range strings.FieldsFuncSeq(m[2], func(r rune) bool { return r == ',' || r == '|' }) {
 			pure[m[1]+"/"+name]++
@@ -153,13 +153,13 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 // ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others
 // begin them in a sync.WaitGroup, which a function waits for.
 var ownGoroutines = map[string]string{
-	"cmd/ask/ask.go objectsIn":                "files and standard input know no context; Ctrl-C leaves it behind, and the process ends",
-	"cmd/ask/forward.go forward":              "dialers know no context; what it sends is received, whatever comes",
+	"ask/ask.go objectsIn":                    "files and standard input know no context; Ctrl-C leaves it behind, and the process ends",
+	"ask/forward.go forward":                  "dialers know no context; what it sends is received, whatever comes",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
 	"controller/enforce/canary.go try":        "what it sends is received, whatever comes",
 	"controller/enforce/webhookconfig.go run": "its end is waited for",
 	"controller/beside/migration.go Hold":     "its end is waited for",
-	"policies/apitest/watch.go watch":         "an API server in memory: they end with the request",
+	"internal/testkit/apitest/watch.go watch": "an API server in memory: they end with the request",
 }
 
 // TestGoroutinesAreJoined: what is over when its caller is over can be told, and stopped.

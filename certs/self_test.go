@@ -17,7 +17,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 const caLasts, leafLasts = 2 * time.Hour, 20 * time.Minute

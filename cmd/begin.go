@@ -7,8 +7,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/doctor"
 	"github.com/weir-dev/weir/controller/leases"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies/live"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 )
 
 // doctorFlags are those of weir doctor.

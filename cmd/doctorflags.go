@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
 )
 

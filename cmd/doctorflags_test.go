@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 )
 
 func TestWhatTheDeploymentSaysAboutOthers(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/doctor"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 )
 
 // waiting finds the namespaces with which no namespace controller has begun. One that works writes

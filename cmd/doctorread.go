@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/beside"
-	"github.com/weir-dev/weir/controller/doctor"
 	"github.com/weir-dev/weir/controller/enforce"
+	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/weir-dev/weir/controller/leases"
-	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/internal/tools/release"
 )
 
 // election is the Lease of the leader; nil where there is none.

@@ -19,7 +19,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 // free is an address of this machine at which nothing listens.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 	"github.com/weir-dev/weir/webhook"
 )

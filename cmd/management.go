@@ -24,8 +24,8 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/leases"
-	"github.com/weir-dev/weir/controller/release"
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/release"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // management runs the parts of a process: what every replica does, what only the leader does, and

@@ -21,9 +21,9 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/tools/release"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )

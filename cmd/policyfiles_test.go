@@ -15,8 +15,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/weir-dev/weir/controller/doctor"
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/doctor"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // TestLintReadsWhatEditorsWrite: and of what is no policy it says where, and what is there.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/internal/tools/release"
 	"github.com/weir-dev/weir/webhook"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/release"
+	"github.com/weir-dev/weir/internal/tools/release"
 )
 
 // ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because

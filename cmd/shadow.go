@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 func shadowCommand() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // began is when the weir of the tests below began to compare.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // maxShadowLate is the most that --shadow-late may be: a difference that is told later is of no

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/shadow/report"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // compared stands for what was compared.

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/weir-dev/weir/controller/enforce"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 // serving is a source that only serves.

@@ -32,7 +32,7 @@ import (
 	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/controller/namespaces"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/controller/shadow"
+	"github.com/weir-dev/weir/internal/tools/shadow"
 	"github.com/weir-dev/weir/policies/live"
 )
 

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies/live"
 )
 

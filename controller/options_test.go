@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 func TestNothingIsFollowedWithoutAnAPIServer(t *testing.T) {

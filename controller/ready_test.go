@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/controller/leases"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies/live"
 )
 

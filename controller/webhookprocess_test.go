@@ -18,9 +18,9 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 const asks = `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission}}`

@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )

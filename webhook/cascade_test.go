@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 )
 
 const aWeb = `{operation: DELETE, resource: {group: apps, version: v1, resource: deployments}, kind: {group: apps, version: v1, kind: Deployment}, namespace: shop, name: web, userInfo: {username: alice}, oldObject: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: uid-web}}}`

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 // kept is a policy that wants ConfigMaps armed that are kept, and Secrets too.

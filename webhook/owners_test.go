@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 )
 
 // owned is the CREATE of a ConfigMap with these owners.

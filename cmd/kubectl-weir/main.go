@@ -6,7 +6,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/weir-dev/weir/cmd/ask"
+	"github.com/weir-dev/weir/ask"
 )
 
 func main() {

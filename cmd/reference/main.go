@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/weir-dev/weir/ask"
 	"github.com/weir-dev/weir/cmd"
-	"github.com/weir-dev/weir/cmd/ask"
 )
 
 func main() {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // TestWhoLeadsNextHoldsTheSame: and since the same moment. A decision by the digest that was there

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // TestNothingButADecisionLetsAnObjectGo: whatever else a client does to a HeldCollection, nothing

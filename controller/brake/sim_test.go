@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/sim"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
+	"github.com/weir-dev/weir/internal/testkit/sim"
 )
 
 var (

@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/events"
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // edge is what collects, on an API server in memory: ConfigMaps, Secrets, and Gadgets, which have

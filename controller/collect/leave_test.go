@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // TestWhatAPolicyProtectsIsReleased: a refusal of the delete that says so is the last, in both

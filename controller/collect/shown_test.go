@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // TestOrphaningOwnerStaysUntilWatchesHaveShownEverything: one that is deleted foreground does not.

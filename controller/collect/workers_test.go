@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // fault stands between requests and the API server: nil passes a request on.

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
 )

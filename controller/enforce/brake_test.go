@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 const heldMaps = "heldcollections.weir.dev/requested.configmaps"

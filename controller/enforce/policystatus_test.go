@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 	"github.com/weir-dev/weir/policies/live"
 )
 

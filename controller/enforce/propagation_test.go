@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // heldMap is a ConfigMap that terminates and carries Weir's finalizer.

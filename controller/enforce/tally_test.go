@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/weir-dev/weir/controller/fixture"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies/live"
 )
 

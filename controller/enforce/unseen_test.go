@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // TestDeletionInANamespaceThatWasNotSeenIsJudgedByItsLabels: an object may be deleted before the

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // A list shows what was, and nothing of what comes: until there is a watch, the kind is not

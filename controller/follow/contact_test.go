@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 func statusError(code int, message string) error {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // halted is an API server on which each list of ConfigMaps stops after its first page, until a test

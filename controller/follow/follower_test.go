@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 func TestWatchThatEndsWhenItWasAskedToIsNotBehind(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // TestLeaseMustComeAfterWhatTheWatchOfLeasesHasShown: a Lease that was renewed after its storage

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/apitest"
 )
 
 // newOwner is a cluster with an owner and its dependent, which serves definitions, too. It is run

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 // TestListIsReadAsAWholeWhenItsPagesTakeTooLong, the first one and a later one: a kind that has

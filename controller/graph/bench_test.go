@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // The benchmarks are to be run with -cpu 1: the graph is one goroutine's.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 func TestGraphIsComparedByUIDVersionAndContent(t *testing.T) {

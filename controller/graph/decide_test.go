@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // decisions is the decision table, written so that exactly one row fits each situation: the order

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
 	shown "github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // history plays lines on a graph and on the model at once, and verifies after each event that

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/script"
-	"github.com/weir-dev/weir/controller/graph/sim"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
+	"github.com/weir-dev/weir/internal/testkit/script"
+	"github.com/weir-dev/weir/internal/testkit/sim"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weir-dev/weir/controller/graph/script"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // TestScripts plays testdata/*.txt. The grammar is in the package comment of script; after each

@@ -8,9 +8,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/drain"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // It cannot be known what is left of it, and its API says that it is not to be asked.

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 

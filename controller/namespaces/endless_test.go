@@ -10,10 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/namespaces"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // As many namespaces as there are workers wait for a list that has no end in one of them: each says

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/events"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // An API group whose kinds were never seen may hold anything.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/controller/clustertest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/controller/clustertest"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // edgeFirst orders ConfigMaps by their labels: those of tier edge, then those of tier core, then

@@ -10,10 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/controller/clustertest"
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/events"
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
 // The requests about a namespace that the API server may refuse, each in its turn.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // run sends n requests about a kind through a limiter from as many clients as it lets through, each

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 func TestDeletesAreCountedByKindAndResult(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/fixture"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // webhookSaysNo is how the API server passes on a refusal: the code and the reason are the

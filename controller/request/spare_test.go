@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // backFill sends spare requests, a hundred at once as far as it may, each answered after what

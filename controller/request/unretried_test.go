@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/fixture"
+	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
 // TestRequestThatIsThrottledIsNotSentAgain by client-go: it is told at once, as the API server says

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/policies/apitest"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
 // TestPoliciesAreThoseOfTheBackupAfterARestore: a watch that is resumed waits for a resourceVersion

@@ -1,0 +1,427 @@
+// Package ask is kubectl weir, the plugin that answers questions about deletions: flags in, a World
+// read, an answer out.
+//
+// It is no part of the weir command: what kubectl's flags and ways to name objects take along is a
+// third of the binary, and weighs on a controller that has no use for it.
+//
+// A command is one goroutine, but for those that forward a port (forward.go), joined when it is
+// closed, and one that reads files, which Ctrl-C leaves behind. One lock guards what is remembered
+// of workloads (components.go), for the page, which asks from many; they are read under it, and
+// whoever else wants them waits.
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+	"github.com/weir-dev/weir/controller/words"
+)
+
+// askVersion is the apiVersion of what these commands print as JSON and YAML.
+const askVersion = "insight.weir.dev/v1alpha1"
+
+// Root returns the plugin's command.
+func Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-weir",
+		Short: "Shows what a delete would also delete, in what order, and who has to act",
+		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act. Nothing has to be
+installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
+		SilenceUsage: true,
+		Version:      version(),
+	}
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
+	for _, cmd := range root.Commands() {
+		run := interruptible(cmd.RunE)
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return printableError{err}
+			}
+			return nil
+		}
+	}
+	return root
+}
+
+// printableError is an error whose text moves no cursor: the API server passes on what webhooks
+// say, and users name what they have pasted. Lines stay apart, since each may be an error.
+type printableError struct{ error }
+
+func (e printableError) Unwrap() error { return e.error }
+
+func (e printableError) Error() string {
+	lines := strings.Split(e.error.Error(), "\n")
+	for i := range lines {
+		lines[i] = words.Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Version is that of a release, which its build sets; empty for any other build.
+var Version string
+
+// version is that of a release, or of the sources where the Go toolchain was told.
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// ExitError ends the process with a code of its own, and says nothing more.
+type ExitError struct{ Code int }
+
+// exit ends a command so.
+func exit(cmd *cobra.Command, code int) error {
+	cmd.SilenceErrors = true
+	return ExitError{code}
+}
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
+
+// asking is what the commands that ask about a cluster share: kubectl's flags, which objects are
+// meant, and the output.
+type asking struct {
+	flags         *genericclioptions.ConfigFlags
+	files         resource.FilenameOptions
+	selector      string
+	allNamespaces bool
+	all           bool
+	output        string
+	full          bool
+
+	goesOn  bool    // past objects that are not there, as long as one is
+	missing []error // these
+}
+
+func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlags(true)} }
+
+func (a *asking) register(cmd *cobra.Command, outputs ...string) {
+	a.registerCluster(cmd)
+	a.endWith(cmd)
+	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
+	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
+	quiet(cmd)
+	run := cmd.PreRun
+	cmd.PreRun = func(cmd *cobra.Command, args []string) {
+		run(cmd, args)
+		debug.SetGCPercent(400) // it reads, answers and ends
+	}
+}
+
+// registerCluster adds kubectl's flags, which say which cluster is asked, and as whom.
+func (a *asking) registerCluster(cmd *cobra.Command) {
+	a.flags.AddFlags(cmd.Flags())
+	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // in help texts, whoever asks for them
+}
+
+// quiet leaves it to a command to say what went wrong: client-go logs each failed discovery, too.
+func quiet(cmd *cobra.Command) {
+	cmd.PreRun = func(*cobra.Command, []string) { silence() }
+}
+
+// silence is for the whole process, and once: goroutines of client-go read it.
+var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
+// registerNames completes the arguments, which name objects.
+func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.complete }
+
+// registerObjects adds the flags by which objects are meant.
+func (a *asking) registerObjects(cmd *cobra.Command) {
+	a.registerNames(cmd)
+	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil, "files, directories or URLs that name the objects")
+	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "",
+		"a directory with a kustomization that names the objects")
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "of all namespaces, with --selector or --all")
+	cmd.Flags().BoolVarP(&a.files.Recursive, "recursive", "R", false, "look into the subdirectories of --filename")
+	cmd.Flags().StringVarP(&a.selector, "selector", "l", "", "the objects that have these labels")
+	cmd.Flags().BoolVar(&a.all, "all", false, "all objects of the types that are named, in the namespace")
+}
+
+// checkOutput fails for an output that the command does not have.
+func (a *asking) checkOutput(outputs ...string) error {
+	if a.output == "" || slices.Contains(outputs, a.output) {
+		return nil
+	}
+	return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
+}
+
+// style is how text is drawn for a writer.
+func (a *asking) style(w io.Writer) insight.Style {
+	s := insight.Style{Full: a.full, Wide: a.output == "wide"}
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return s
+	}
+	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		s.Width = width // 0 where the terminal does not know
+	}
+	return s
+}
+
+// objects are those that the arguments and flags mean, as they are now.
+func (a *asking) objects(ctx context.Context, args []string) ([]*resource.Info, error) {
+	if len(args) == 0 && len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
+		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
+	}
+	namespace, enforce, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return a.objectsIn(ctx, namespace, enforce, args)
+}
+
+// objectsIn are objects in a namespace, where they are in one.
+func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, args []string) ([]*resource.Info, error) {
+	type found struct {
+		infos []*resource.Info
+		err   error
+	}
+	find := func() found {
+		b := resource.NewBuilder(a.flags).Unstructured().
+			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(false, &a.files).
+			LabelSelectorParam(a.selector).SelectAllParam(a.all).
+			ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
+		if a.goesOn {
+			b.ContinueOnError()
+		}
+		infos, err := b.Do().Infos()
+		if a.goesOn && len(infos) > 0 {
+			a.missing, err = notThere(err)
+		}
+		if err == nil && enforce && !a.allNamespaces {
+			err = elsewhereThan(namespace, infos)
+		}
+		return found{infos, unanswered(err)}
+	}
+	if len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
+		f := find()
+		return f.infos, f.err
+	}
+	done := make(chan found, 1)
+	go func() { done <- find() }() // standard input, and files of other servers, know no context
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case f := <-done:
+		return f.infos, f.err
+	}
+}
+
+// notThere takes out of an error those that say that an object, or its kind, is not there.
+func notThere(err error) (missing []error, rest error) {
+	is := func(err error) bool {
+		return apierrors.IsNotFound(err) || errors.As(err, new(*meta.NoKindMatchError)) ||
+			errors.As(err, new(*meta.NoResourceMatchError))
+	}
+	rest = utilerrors.FilterOut(err, func(err error) bool {
+		if !is(err) {
+			return false
+		}
+		missing = append(missing, err)
+		return true
+	})
+	return missing, rest
+}
+
+// elsewhereThan fails where a file says another namespace than --namespace does: it is not known
+// which is meant.
+func elsewhereThan(namespace string, infos []*resource.Info) error {
+	for _, o := range infos {
+		if o.Namespace != "" && o.Namespace != namespace {
+			return fmt.Errorf("--namespace %q: a file names %s: leave the flag out, or give it that namespace", namespace, infoOf(o))
+		}
+	}
+	return nil
+}
+
+// unanswered says of an API server that cannot be reached what to do about it.
+func unanswered(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return fmt.Errorf("the API server does not answer: %w; choose the cluster with --kubeconfig, --context or KUBECONFIG", failed)
+	}
+	return err
+}
+
+// namespace is the one that the commands are about that name no object; empty for all.
+func (a *asking) namespace() (string, error) {
+	if a.allNamespaces {
+		return "", nil
+	}
+	namespace, _, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// read reads a namespace, or the cluster if it is empty.
+func (a *asking) read(ctx context.Context, namespace string) (*insight.World, error) {
+	reader, err := a.reader()
+	if err != nil {
+		return nil, err
+	}
+	w, err := reader.Read(ctx, namespace)
+	return w, unanswered(err)
+}
+
+// elsewhere looks in other namespaces for owners that are not in the one that was read.
+func (a *asking) elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
+	if len(sought) == 0 {
+		return nil
+	}
+	reader, err := a.reader()
+	if err != nil {
+		return err
+	}
+	return unanswered(reader.Elsewhere(ctx, w, sought))
+}
+
+// reader reads the cluster of the flags.
+func (a *asking) reader() (*snapshot.Reader, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	disco, err := a.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	disco.Invalidate() // what a cache on disk has never heard of would be missing from every answer
+	return &snapshot.Reader{Config: config, Discovery: disco}, nil
+}
+
+// clusterFlags are the flags that say which cluster is asked, as they were given, for commands that
+// are printed: pasted without them they would be of the current context, which may be another. Who
+// asks is not among them: whoever pastes may be who they are.
+func (a *asking) clusterFlags() string { return a.flagsOf(*a.flags.Context) }
+
+// flagsOf are those with a context.
+func (a *asking) flagsOf(context string) string {
+	var b strings.Builder
+	for _, f := range []struct{ name, value string }{
+		{"kubeconfig", *a.flags.KubeConfig}, {"context", context}, {"cluster", *a.flags.ClusterName}, {"server", *a.flags.APIServer},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " --%s=%s", f.name, words.Shell(f.value))
+		}
+	}
+	return b.String()
+}
+
+// policies are those of the cluster; nil if there are none.
+func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Policies, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return (&snapshot.Reader{Config: config}).Policies(ctx, w)
+}
+
+// scopeOf is the namespace to read for objects: theirs if they are all in the same, or else
+// everything. A namespaced object has dependents in its namespace only.
+func scopeOf(objects []*resource.Info) string {
+	scope := ""
+	for n, o := range objects {
+		if o.Namespace == "" || n > 0 && o.Namespace != scope {
+			return ""
+		}
+		scope = o.Namespace
+	}
+	return scope
+}
+
+// print writes JSON or YAML; false if another output is asked for.
+func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error) {
+	if a.output != "json" && a.output != "yaml" {
+		return false, nil
+	}
+	data, err := encode(kind, of)
+	if err != nil {
+		return true, err
+	}
+	if a.output == "yaml" {
+		if data, err = yaml.JSONToYAML(data); err != nil {
+			return true, err
+		}
+		_, err = w.Write(data)
+		return true, err
+	}
+	_, err = fmt.Fprintln(w, string(data))
+	return true, err
+}
+
+// printNames writes objects as TYPE/NAME, or TYPE/NAMESPACE/NAME where they have a namespace.
+func printNames(w io.Writer, objects []insight.Object) error {
+	for _, o := range objects {
+		if _, err := fmt.Fprintln(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode makes JSON of something, with what it is.
+func encode(kind string, of map[string]any) ([]byte, error) {
+	of["apiVersion"], of["kind"] = askVersion, kind
+	return json.MarshalIndent(of, "", "  ")
+}
+
+// say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
+func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format+"\n", args...) }
+
+// mostUnread is how much of what could not be read is named, unless --full is asked for.
+const mostUnread = 10
+
+// unread says at the end what could not be read: what was printed may lack it.
+func (a *asking) unread(w io.Writer, world *insight.World) {
+	all, style := world.Unread(), a.style(w)
+	for n, u := range all {
+		if n == mostUnread-1 && len(all) > mostUnread && !a.full {
+			say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %d more could not be read: --full names them", len(all)-n)))
+			return
+		}
+		say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %s could not be read: %s", u.Kind, u.Reason)))
+	}
+}
+
+// infoOf names an object as it was asked for.
+func infoOf(i *resource.Info) string {
+	name := i.Mapping.Resource.GroupResource().String() + " " + i.Name
+	if i.Namespace != "" {
+		name = i.Namespace + "/" + name
+	}
+	return name
+}
+
+// whole is the object of an Info.
+func whole(i *resource.Info) *unstructured.Unstructured {
+	u, _ := i.Object.(*unstructured.Unstructured)
+	return u
+}

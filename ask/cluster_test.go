@@ -1,0 +1,356 @@
+package ask
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+)
+
+// bare runs the plugin with a kubeconfig that is written as it is.
+func bare(t *testing.T, kubeconfig string, args ...string) said {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut strings.Builder
+	root := Root()
+	root.SetArgs(append(args, "--kubeconfig", file, "--cache-dir", t.TempDir()))
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	err := root.Execute()
+	return said{out.String(), errOut.String(), err}
+}
+
+// TestAKubeconfigThatIsWrongIsAnError: of each command, since none can answer, and none answers
+// nothing.
+func TestAKubeconfigThatIsWrongIsAnError(t *testing.T) {
+	const head = `{"apiVersion": "v1", "kind": "Config", `
+	for name, c := range map[string]struct{ kubeconfig, says string }{
+		"another file":                 {"<html>", "error loading config file"},
+		"cut off":                      {head + `"clu`, "error loading config file"},
+		"a context that is not there":  {head + `"current-context": "none"}`, "none"},
+		"a server that is none":        {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "http://a b"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, `"http://a b"`},
+		"a CA that is none":            {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "eA=="}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, "certificate"},
+		"a CA in a file that is not":   {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority": "/none"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, "unable to read certificate-authority /none"},
+		"a certificate without a key":  {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"client-certificate-data": "eA=="}}]}`, "client-key-data or client-key must be specified"},
+		"a program that is not there":  {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/none"}}}]}`, "/none"},
+		"a token file that is not one": {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"tokenFile": "/none"}}]}`, "/none"},
+	} {
+		for _, args := range []string{"plan cm boss", "tree cm boss", "tree cm boss --watch", "why cm boss", "pending", "orphans", "history", "history cm boss", "policies", "plan held/widgets", "ui", "shadow"} {
+			t.Run(name+": "+args, func(t *testing.T) {
+				s := bare(t, c.kubeconfig, strings.Fields(args)...)
+				s.mustFail(t, c.says)
+				if s.out != "" {
+					t.Errorf("it prints\n%s", s.out)
+				}
+			})
+		}
+	}
+}
+
+// TestAServerIsTrustedByItsCA: and no command answers from one that is not.
+func TestAServerIsTrustedByItsCA(t *testing.T) {
+	w := newTown(t)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		http.Redirect(out, r, w.url+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const noCluster = `{"apiVersion": "v1", "kind": "Config"}`
+	for flags, says := range map[string]string{
+		"":                              "certificate signed by unknown authority",
+		"--certificate-authority " + ca: "",
+		"--insecure-skip-tls-verify":    "",
+		"--tls-server-name example.com": "certificate signed by unknown authority",
+		"--tls-server-name a.test --certificate-authority " + ca: "not a.test",
+		"--token " + token + " --insecure-skip-tls-verify":       "",
+		"--client-certificate /none --client-key /none":          "unable to read client-cert /none",
+		"--certificate-authority /none":                          "unable to read certificate-authority /none",
+	} {
+		for _, args := range []string{"plan cm/boss -n shop", "pending -n shop", "history -n shop"} {
+			t.Run(args+" "+flags, func(t *testing.T) {
+				s := bare(t, noCluster, strings.Fields(args+" --server "+server.URL+" "+flags)...)
+				if says != "" {
+					s.mustFail(t, says)
+				} else if s.failed != nil || s.out == "" {
+					t.Errorf("%v, it prints %q", s.failed, s.out)
+				}
+			})
+		}
+	}
+}
+
+// TestAnAnswerThatBreaksOffIsNone: what a proxy, a load balancer or a dying API server sends
+// instead of an answer must not be taken for objects that are not there.
+func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
+	breaks := map[string]http.HandlerFunc{
+		"a page":  func(out http.ResponseWriter, _ *http.Request) { fmt.Fprint(out, "<html>sign in</html>") },
+		"nothing": func(http.ResponseWriter, *http.Request) {},
+		"half of it": func(out http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(out, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": [{"metadata": {"na`)
+		},
+		"a gateway": func(out http.ResponseWriter, _ *http.Request) { http.Error(out, "upstream", http.StatusBadGateway) },
+		"its own end": func(out http.ResponseWriter, _ *http.Request) {
+			out.Header().Set("Content-Length", "1000")
+			fmt.Fprint(out, `{"kind"`)
+		},
+	}
+	for name, broken := range breaks {
+		for args, path := range map[string]string{"pending": "/secrets", "tree cm leaf": "/secrets", "plan cm boss": "/secrets", "orphans -o json": "/secrets", "history": "/events", "policies": "/events"} {
+			t.Run(args+": "+name, func(t *testing.T) {
+				w := newTown(t)
+				server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+					if strings.HasSuffix(r.URL.Path, path) {
+						out.Header().Set("Content-Type", "application/json")
+						broken(out, r)
+						return
+					}
+					http.Redirect(out, r, w.url+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+				}))
+				defer server.Close()
+				s := weir(t, server.URL, append(strings.Fields(args), "--cache-dir", w.kept)...)
+				told := strings.Contains(s.err, "incomplete: ") || strings.Contains(s.out, "? secrets could not be read: ")
+				if args == "history" && s.failed == nil || args != "history" && (s.failed != nil || !told) {
+					t.Errorf("%v; it says %q, and prints\n%s", s.failed, s.err, s.out)
+				}
+			})
+		}
+	}
+}
+
+// TestAnAPIServerThatIsSlowIsWaitedForAsLongAsIsAsked: of each kind, and the others are told.
+func TestAnAPIServerThatIsSlowIsWaitedForAsLongAsIsAsked(t *testing.T) {
+	over := make(chan struct{})
+	w := newTown(t)
+	t.Cleanup(func() { close(over) })
+	w.answer = func(r apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(r.Path, "/shop/secrets") {
+			<-over
+		}
+		return nil
+	}
+	for args, out := range map[string]string{
+		"tree cm leaf -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", "pending": "Nothing is being deleted in the namespace ",
+		"plan cm boss --exit-code": "? secrets could not be read: ",
+	} {
+		s := w.run(append(strings.Fields(args), "--request-timeout", "200ms")...)
+		if !strings.Contains(s.out, out) || !strings.Contains(s.err+s.out, "secrets could not be read: ") {
+			t.Errorf("%s: %v; it says %q, and prints\n%s", args, s.failed, s.err, s.out)
+		}
+		if want := map[bool]int{true: exitIncomplete}[strings.HasPrefix(args, "plan")]; s.code() != want {
+			t.Errorf("%s: exit %d, want %d", args, s.code(), want)
+		}
+	}
+	w.run("pending", "--request-timeout", "soon").mustFail(t, "Invalid timeout value")
+}
+
+// TestFilesNameObjects: as kubectl takes them, by name and kind, in the namespace they say.
+func TestFilesNameObjects(t *testing.T) {
+	w := newTown(t)
+	write := func(name, text string) {
+		file := filepath.Join(w.kept, "files", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
+	write("boss.yaml", object("boss"))
+	write("two.yaml", object("leaf")+"---\n"+object("twig"))
+	write("deep/in/leaf.json", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "leaf", "namespace": "shop"}}`)
+	write("bad/half.yaml", "apiVersion: v1\nkind: [")
+	write("none/nobody.yaml", object("nobody"))
+	write("kind/widget.yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: boss}\n")
+	write("cluster/void.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: void}\n")
+	w.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: void}}")
+	write("notes/readme.txt", "not an object")
+	write("kustom/kustomization.yaml", "resources: [boss.yaml]\nnamespace: shop\n")
+	write("kustom/boss.yaml", object("boss"))
+	for args, c := range map[string]struct{ out, err string }{
+		"plan -f $KEPT/files/boss.yaml -o name":                         {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/two.yaml -o name":                          {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/two.yaml -f $KEPT/files/boss.yaml -o name": {"configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/boss\n", ""},
+		"plan -f $KEPT/files -o name":                                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -R -f $KEPT/files/deep -o name":                           {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/deep/in -n other":                          {"", `--namespace "other": a file names shop/configmaps leaf: leave the flag out, or give it that namespace`},
+		"plan -f $KEPT/files/deep/in -n shop -o name":                   {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/cluster -n other -o name":                  {"namespaces/void\n", ""},
+		"plan -f $KEPT/files/boss.yaml -n other":                        {"", `namespaces "other" not found`},
+		"plan -f $KEPT/files/deep":                                      {"", "error reading ["},
+		"plan -f $KEPT/files/bad":                                       {"", "error parsing "},
+		"plan -f $KEPT/files/none":                                      {"", `configmaps "nobody" not found`},
+		"plan -f $KEPT/files/none.yaml":                                 {"", "does not exist"},
+		"plan -f $KEPT/files/notes":                                     {"", "error reading ["},
+		"plan -f $KEPT/files/kind":                                      {"", `no matches for kind "Widget" in version "example.com/v1"`},
+		"plan -k $KEPT/files/kustom -o name":                            {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -k $KEPT/files/none":                                      {"", "unable to find one of 'kustomization.yaml'"},
+		"plan -k $KEPT/files/kustom -f $KEPT/files/boss.yaml":           {"", "only one of -f or -k can be specified"},
+		"plan cm -A --all -o name -n other":                             {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan cm boss -A":                                               {"", "a resource cannot be retrieved by name across all namespaces"},
+		"plan cm boss --force --grace-period=5":                         {"", "--force and a --grace-period of more than 0 cannot be given together"},
+		"plan --check $KEPT/plan.json --force":                          {"", "none of the others can be"},
+		"plan cm boss -f $KEPT/files/boss.yaml":                         {"", "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well"},
+		"plan -f $KEPT/files/boss.yaml --all -o name":                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan --check $KEPT/plan.json -f $KEPT/files/boss.yaml":         {"", "none of the others can be"},
+		"plan --check $KEPT/plan.json -l a=b":                           {"", "none of the others can be"},
+		"plan --check $KEPT/plan.json --all":                            {"", "none of the others can be"},
+		"plan --check $KEPT/plan.json --out x":                          {"", "none of the others can be"},
+		"plan --check $KEPT":                                            {"", "is a directory"},
+		"plan --check $KEPT/files/boss.yaml":                            {"", "boss.yaml is not what plan --out has written: "},
+		"plan cm --all -l a=b":                                          {"", "setting 'all' parameter but found a non empty selector"},
+		"plan cm -l a=(":                                                {"", "unable to parse requirement"},
+		"plan cm":                                                       {"", "resource(s) were provided, but no name was specified"},
+		"plan cm boss --out $KEPT":                                      {"", "keep the plan: open "},
+	} {
+		t.Run(args, func(t *testing.T) {
+			s := w.run(strings.Fields(args)...)
+			if c.err != "" {
+				s.mustFail(t, c.err)
+			}
+			if c.err == "" && s.failed != nil || s.out != c.out {
+				t.Errorf("%v; it prints\n%s\nwant\n%s", s.failed, s.out, c.out)
+			}
+		})
+	}
+}
+
+// TestCompletionDoesNotHang: a shell shows nothing while it waits, so what an API server does not
+// answer soon is left out.
+func TestCompletionDoesNotHang(t *testing.T) {
+	for _, hangs := range []string{"/api/v1", "/configmaps"} {
+		t.Run(hangs, func(t *testing.T) {
+			t.Parallel()
+			over := make(chan struct{})
+			w := newTown(t)
+			t.Cleanup(func() { close(over) })
+			w.answer = func(r apitest.Request) *apitest.Reply {
+				if strings.HasSuffix(r.Path, hangs) {
+					<-over
+				}
+				return nil
+			}
+			for _, more := range []string{"", "--request-timeout=100ms"} {
+				args := append([]string{"__complete", "plan", "--kubeconfig", w.kubeconfig(""), "--cache-dir", t.TempDir()}, strings.Fields(more)...)
+				root := Root()
+				root.SetArgs(append(args, "configmaps", ""))
+				var out strings.Builder
+				root.SetOut(&out)
+				root.SetErr(&strings.Builder{})
+				began := time.Now()
+				err := root.Execute()
+				if took := time.Since(began); err != nil || took > 20*time.Second || more != "" && took > 2*time.Second {
+					t.Errorf("%q: %v after %v", more, err, took)
+				}
+				if offered, _, _ := strings.Cut(out.String(), ":4\n"); offered != "" {
+					t.Errorf("%q: it offers %q", more, offered)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesAreCompletedOfWhatIsAskedAbout: with the flags that were typed before, kinds of any
+// group, and not more than a screen holds many times.
+func TestNamesAreCompletedOfWhatIsAskedAbout(t *testing.T) {
+	w := newTown(t)
+	w.groups = map[string][]metav1.APIResource{
+		"apps/v1":        {{Name: "deployments", SingularName: "deployment", ShortNames: []string{"deploy"}, Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}, {Name: "deployments/scale", Kind: "Scale", Verbs: metav1.Verbs{"get"}}},
+		"example.com/v1": {{Name: "secrets", SingularName: "secret", Kind: "Secret", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}},
+	}
+	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}")
+	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: bill, namespace: bank}}")
+	w.api.Put("secrets", "{apiVersion: example.com/v1, kind: Secret, metadata: {name: group, namespace: shop}}")
+	w.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: core, namespace: shop}}")
+	for i := range mostCompleted {
+		w.put(fmt.Sprintf("x%03d", i), "")
+	}
+	for args, want := range map[string]string{
+		"plan de":                            "deployments.apps",
+		"why secrets":                        "secrets secrets.example.com",
+		"tree deploy ":                       "web",
+		"tree deploy/":                       "deploy/web",
+		"tree deployments.apps w":            "web",
+		"tree -n bank deploy/":               "deploy/bill",
+		"history --namespace=bank deploy/b":  "deploy/bill",
+		"why secrets.example.com ":           "group",
+		"why secrets ":                       "core",
+		"why namespaces ":                    "shop",
+		"why namespaces -n bank ":            "shop",
+		"plan cm x49":                        "x490 x491 x492 x493 x494 x495 x496",
+		"plan deploy none":                   "",
+		"plan /":                             "",
+		"pending cm":                         "",
+		"plan cm --context none ":            "",
+		"plan --server http://127.0.0.1:1 d": "",
+	} {
+		t.Run(args, func(t *testing.T) {
+			typed := strings.Split(args, " ")
+			all := append([]string{"__complete", typed[0], "--kubeconfig", w.kubeconfig(""), "--cache-dir", t.TempDir()}, typed[1:]...)
+			var out, errOut strings.Builder
+			root := Root()
+			root.SetArgs(all)
+			root.SetOut(&out)
+			root.SetErr(&errOut)
+			if err := root.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			offered, _, _ := strings.Cut(out.String(), ":")
+			if got := strings.Join(strings.Fields(offered), " "); got != want {
+				t.Errorf("%q offers %q, want %q", all, got, want)
+			}
+		})
+	}
+}
+
+// TestCommandsThatArePrintedAreOfTheSameCluster: by the flags that were given, whatever is in them
+// to a shell, and by none else.
+func TestCommandsThatArePrintedAreOfTheSameCluster(t *testing.T) {
+	w := newTown(t)
+	kubeconfig := func(more string) string {
+		return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "now", "clusters": [{"name": "c", "cluster": {"server": %q}}],
+			"contexts": [{"name": "now", "context": {"cluster": "c", "namespace": "shop"}}, {"name": %q, "context": {"cluster": "c", "namespace": "shop"}}]}`, w.url, more)
+	}
+	for name, c := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"none but the kubeconfig": {nil, "configmaps leaf --kubeconfig=FILE\n"},
+		"a context":               {[]string{"--context", "it's"}, `configmaps leaf --kubeconfig=FILE --context='it'\''s'` + "\n"},
+		"a server":                {[]string{"--server", w.url, "--cluster", "c"}, "configmaps leaf --kubeconfig=FILE --cluster=c --server=" + w.url + "\n"},
+		"a user":                  {[]string{"--as", "anna"}, "configmaps leaf --kubeconfig=FILE\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := os.WriteFile(file, []byte(kubeconfig("it's")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out, errOut strings.Builder
+			root := Root()
+			root.SetArgs(append([]string{"why", "cm", "leaf", "--kubeconfig", file, "--cache-dir", t.TempDir()}, c.flags...))
+			root.SetOut(&out)
+			root.SetErr(&errOut)
+			if err := root.Execute(); err != nil {
+				t.Fatal(err, errOut.String())
+			}
+			if got := strings.ReplaceAll(out.String(), file, "FILE"); !strings.HasSuffix(got, "To see more: kubectl weir tree -n shop "+c.want) {
+				t.Errorf("it says\n%s\nwant at its end %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package ask
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+)
+
+// mostWorkloads bounds how many of a kind are read to tell whether a component runs.
+const mostWorkloads = 500
+
+var (
+	leaseKind     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	workloadKinds = []schema.GroupVersionResource{
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "apps", Version: "v1", Resource: "statefulsets"},
+		{Group: "apps", Version: "v1", Resource: "daemonsets"},
+	}
+)
+
+// components reads whether components run. It remembers workloads for a while: a page asks about
+// them at each change.
+type components struct {
+	client dynamic.Interface
+
+	mu        sync.Mutex
+	at        time.Time // when the workloads were read; zero: they were not
+	workloads []unstructured.Unstructured
+	complete  bool
+	failed    error // why not all of the kinds could be read
+}
+
+// remembered is how long workloads are remembered.
+const remembered = 15 * time.Second
+
+// of reads whether the components run that are to take finalizers off. What cannot be read is left
+// out, and noted in the World. nil: there is nothing to be taken off.
+func (c *components) of(ctx context.Context, w *insight.World, finalizers []string) *insight.Components {
+	if len(finalizers) == 0 {
+		return nil
+	}
+	out := &insight.Components{Leases: map[string]time.Time{}}
+	var err error
+	if out.Workloads, out.Complete, err = c.all(ctx); err != nil {
+		w.Missed("workloads of all namespaces (which tell whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+	}
+	for _, f := range finalizers {
+		if name := insight.LeaseOf(f); name != "" {
+			if renewed, err := renewed(ctx, c.client, name); err == nil {
+				out.Leases[name] = renewed
+			} else {
+				w.Missed("the Lease "+strings.TrimPrefix(name, "*/")+" (which tells whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+			}
+		}
+	}
+	return out
+}
+
+// all are the workloads of the cluster, whether they are all that there are, and why some kinds
+// could not be read.
+func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() && time.Since(c.at) < remembered {
+		return c.workloads, c.complete, c.failed
+	}
+	c.workloads, c.complete, c.failed = nil, true, nil
+	for _, kind := range workloadKinds {
+		list, err := c.client.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostWorkloads})
+		if err != nil || list.GetContinue() != "" {
+			c.complete = false
+		}
+		if err == nil {
+			c.workloads = append(c.workloads, list.Items...)
+		} else if c.failed == nil {
+			c.failed = err
+		}
+	}
+	c.at = time.Now()
+	if ctx.Err() != nil {
+		c.at = time.Time{} // who asked went away: that these lists failed says nothing to the next one
+	}
+	return c.workloads, c.complete, c.failed
+}
+
+// renewed is when a Lease was renewed last, of several of the name that which was last; zero if
+// there is none. The namespace may be *.
+func renewed(ctx context.Context, client dynamic.Interface, lease string) (last time.Time, err error) {
+	namespace, name, _ := strings.Cut(lease, "/")
+	if namespace == "*" {
+		namespace = metav1.NamespaceAll
+	}
+	list, err := client.Resource(leaseKind).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return time.Time{}, err
+	}
+	for i := range list.Items {
+		text, _, err := unstructured.NestedString(list.Items[i].Object, "spec", "renewTime")
+		if err != nil {
+			return time.Time{}, err
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
+}

@@ -1,0 +1,171 @@
+package ask
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+)
+
+// TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock: what is to take a finalizer off goes
+// before what carries it.
+func TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock(t *testing.T) {
+	w := newTown(t)
+	w.groups = map[string][]metav1.APIResource{"apps/v1": {{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list", "watch", "get", "delete"}}}}
+	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: keeper, namespace: shop}, spec: {template: {spec: {containers: [{name: c, image: example.com/keeper-operator}]}}}}")
+	w.put("kept", "", ", finalizers: [example.com/keeper], managedFields: [{manager: keeper-operator, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:finalizers: {'v:\"example.com/keeper\"': {}}}}}]")
+	const told = `deployments.apps/keeper, which runs something that is named "keeper-operator", is deleted before that: nothing may be left that removes it`
+	for args, want := range map[string]bool{
+		"plan cm/kept deployment/keeper -n shop": true,
+		"plan deployment/keeper cm/kept -n shop": true,
+		"plan namespace shop":                    true,
+		"plan cm kept -n shop":                   false,
+	} {
+		got := w.run(strings.Fields(args)...)
+		if got.failed != nil || strings.Contains(got.out, told) != want {
+			t.Errorf("%s: %v, want %v\n%s%v", args, !want, want, got.out, got.failed)
+		}
+	}
+}
+
+// TestPendingNamesWhoRefuses: what the collector is refused does not wait for the collector.
+func TestPendingNamesWhoRefuses(t *testing.T) {
+	w := newTown(t)
+	w.put("owner", "", ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [foregroundDeletion]")
+	w.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: below, namespace: shop, uid: below, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: uid-owner, blockOwnerDeletion: true}]}}")
+	w.api.Put("events", `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: shop}, reason: CollectionRefused, source: {component: weir}, involvedObject: {uid: below},
+		message: 'cannot delete it: admission webhook "guard.example.com" denied the request: no'}`)
+	for _, args := range []string{"pending -n shop", "pending -A"} {
+		got := w.run(strings.Fields(args)...)
+		if got.failed != nil || !strings.HasPrefix(got.out, "1 waits for who runs the admission webhook guard.example.com:\n  configmaps/shop/owner for ") {
+			t.Errorf("%s: %v\n%s%s", args, got.failed, got.out, got.err)
+		}
+	}
+	w.refuse("/events", 403, "Forbidden", "you may not")
+	if got := w.run("pending", "-n", "shop"); !strings.HasPrefix(got.out, "1 waits for the garbage collector:\n") || !strings.Contains(got.err, "incomplete: events in the namespace shop could not be read") {
+		t.Errorf("%s%s", got.out, got.err)
+	}
+}
+
+// TestPlanSaysWhatBecomesOfVolumes: a claim takes its data along, or does not, or that is not
+// known.
+func TestPlanSaysWhatBecomesOfVolumes(t *testing.T) {
+	w := newTown(t)
+	verbs := metav1.Verbs{"list", "watch", "get", "delete"}
+	w.core = []metav1.APIResource{
+		{Name: "persistentvolumeclaims", SingularName: "persistentvolumeclaim", ShortNames: []string{"pvc"}, Kind: "PersistentVolumeClaim", Namespaced: true, Verbs: verbs},
+		{Name: "persistentvolumes", SingularName: "persistentvolume", Kind: "PersistentVolume", Verbs: verbs},
+	}
+	for claim, policy := range map[string]string{"lost-1": "Delete", "lost-2": "Delete", "kept": "Retain", "wiped": "Recycle", "unbound": ""} {
+		w.api.Put("persistentvolumeclaims", fmt.Sprintf("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s, namespace: shop, uid: %s}}", claim, claim))
+		if policy != "" {
+			w.api.Put("persistentvolumes", fmt.Sprintf("{apiVersion: v1, kind: PersistentVolume, metadata: {name: disk-%s}, spec: {persistentVolumeReclaimPolicy: %s, claimRef: {uid: %s}}}", claim, policy, claim))
+		}
+	}
+	for args, want := range map[string][]string{
+		"plan namespace shop": {"lost-1, lost-2: its volume is deleted, and the data on it (reclaim policy Delete)\n", "kept: its volume is kept (reclaim policy Retain)\n",
+			"wiped: the data on its volume is deleted (reclaim policy Recycle)\n", "unbound\n", ", 3 volumes lose their data."},
+		"plan pvc lost-1 -o wide": {"- persistentvolumeclaims/lost-1: its volume disk-lost-1 is deleted, and the data on it (reclaim policy Delete); step 1", ", 1 volume loses its data."},
+		"plan pvc lost-2 -o json": {`"name": "disk-lost-2",`, `"reclaimPolicy": "Delete"`},
+	} {
+		if got := w.run(strings.Fields(args)...); got.failed != nil || !containsAll(got.out, want) {
+			t.Errorf("%s: %v\n%s", args, got.failed, got.out)
+		}
+	}
+	w.refuse("/persistentvolumes", 403, "Forbidden", "you may not")
+	if got := w.run("plan", "pvc", "kept", "unbound"); !containsAll(got.out, []string{"kept, unbound: what becomes of its volume is not known: you may not\n"}) {
+		t.Errorf("%s", got.out)
+	}
+}
+
+// TestPlanGoesOnPastWhatIsNotThere: as kubectl does, and says what it left out.
+func TestPlanGoesOnPastWhatIsNotThere(t *testing.T) {
+	w := newTown(t)
+	file := filepath.Join(w.kept, "all.yaml")
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nobody}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: leaf}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"plan -o name -f " + file, "plan -o name cm leaf nobody"} {
+		got := w.run(strings.Fields(args)...)
+		if got.failed != nil || got.out != "configmaps/shop/leaf\nconfigmaps/shop/twig\n" || !strings.Contains(got.err, `not there, and not in the plan: configmaps "nobody" not found`) ||
+			strings.Contains(args, file) != strings.Contains(got.err, `not there, and not in the plan: resource mapping not found for name: "w"`) {
+			t.Errorf("%s: %v\n%s%s", args, got.failed, got.out, got.err)
+		}
+	}
+	w.refuse("/configmaps/nobody", 403, "Forbidden", "you may not")
+	w.run("plan", "-f", file).mustFail(t, "you may not")
+	w.run("why", "cm", "leaf", "nobody").mustFail(t, "you may not")
+}
+
+// TestForcedDeletesArePlannedAsSuch: pods that are named have that long to stop, and policies see
+// it.
+func TestForcedDeletesArePlannedAsSuch(t *testing.T) {
+	w := newTown(t)
+	w.withPods("a")
+	for args, want := range map[string]string{
+		"": ": up to 2m to stop", "--grace-period=40": ": up to 40s to stop", "--grace-period=0": ": up to 1s to stop", "--force": "", "--force --grace-period=0": "",
+	} {
+		if got := w.run(append([]string{"plan", "pod", "slow", "-n", "a"}, strings.Fields(args)...)...); got.failed != nil || !strings.HasPrefix(got.out, "- pods/slow"+want+"\n") {
+			t.Errorf("%s: %v\n%s%s", args, got.failed, got.out, got.err)
+		}
+	}
+	if got := w.run("plan", "namespace", "a", "--force"); !strings.Contains(got.out, "pods/slow: up to 2m to stop") {
+		t.Errorf("pods that go along have their time:\n%s", got.out)
+	}
+	w.run("plan", "pod", "slow", "-n", "a", "--grace-period=40", "--out", filepath.Join(w.kept, "p.json"))
+	if got := w.run("plan", "--check", filepath.Join(w.kept, "p.json")); got.failed != nil || !strings.Contains(got.out, "The plan is the same as before") {
+		t.Errorf("%v\n%s%s", got.failed, got.out, got.err)
+	}
+	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}, "conditions": []any{map[string]any{"name": "forced", "expression": "request.options.?gracePeriodSeconds.orValue(30) == 0"}}})
+	for args, refused := range map[string]bool{"": false, "--force": true} {
+		if got := w.run(append([]string{"plan", "cm", "boss", "-n", "shop"}, strings.Fields(args)...)...); got.failed != nil || strings.Contains(got.out, "a policy refuses the delete") != refused {
+			t.Errorf("%q: %v, it is refused: %t\n%s%s", args, got.failed, refused, got.out, got.err)
+		}
+	}
+}
+
+// TestAFullPlanTellsAllThatIsProtected: with what confirms the delete of each, to who may list
+// them.
+func TestAFullPlanTellsAllThatIsProtected(t *testing.T) {
+	w := newTown(t)
+	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}})
+	w.put("more", "boss")
+	w.put("most", "boss")
+	plan := []string{"plan", "namespace", "shop"}
+	if got := w.run(append(plan, "--full")...); strings.Contains(got.out, "What is protected") {
+		t.Errorf("who may list nothing is told\n%s", got.out)
+	}
+	inner := w.answer
+	w.answer = func(r apitest.Request) *apitest.Reply {
+		if strings.HasSuffix(r.Path, "/selfsubjectaccessreviews") {
+			return &apitest.Reply{Code: 201, Body: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": true}}}
+		}
+		return inner(r)
+	}
+	short, full := w.run(plan...), w.run(append(plan, "--full")...)
+	const see = "\nTo see all that is protected of it: kubectl weir plan namespaces shop --full\n"
+	if !strings.Contains(short.out, see) || strings.Contains(short.out, "What is protected") {
+		t.Errorf("%s%s", short.out, short.err)
+	}
+	for _, name := range []string{"boss", "leaf", "more", "most", "twig"} {
+		want := fmt.Sprintf("  configmaps/%s (DeletionPolicy \"maps\"): kubectl annotate configmaps %s -n shop --overwrite weir.dev/confirm-delete=uid-%s", name, name, name)
+		if !strings.Contains(full.out, "\nWhat is protected of namespaces/shop:\n") || !strings.Contains(full.out, want) {
+			t.Errorf("no %q:\n%s%s", want, full.out, full.err)
+		}
+	}
+	w.run(append(plan, "--full", "--out", filepath.Join(w.kept, "full.json"))...)
+	if got := w.run("plan", "--check", filepath.Join(w.kept, "full.json")); !strings.Contains(got.out, "The plan is the same as before") {
+		t.Errorf("%s%s", got.out, got.err)
+	}
+}
+
+func containsAll(text string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}

@@ -1,0 +1,135 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// factReader reads what metadata does not tell. What it cannot read it notes in the World, which
+// tells it once, at the end.
+type factReader struct {
+	client dynamic.Interface
+	world  *insight.World
+}
+
+// missed notes what could not be read, unless it is told already that nothing of its kind could.
+func (r *factReader) missed(kind schema.GroupVersionResource, in, name string, err error) {
+	if r.world.Unreadable(kind.GroupResource()) {
+		return
+	}
+	what := kind.GroupResource().String()
+	if name != "" {
+		what += " " + name
+	}
+	if in != "" {
+		what += " in the namespace " + in
+	}
+	r.world.Missed(what, apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+}
+
+// list are the objects of a kind in a namespace; none if they cannot be read.
+func (r *factReader) list(ctx context.Context, kind schema.GroupVersionResource, in string) []unstructured.Unstructured {
+	list, err := r.client.Resource(kind).Namespace(in).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		r.missed(kind, in, "", err)
+		return nil
+	}
+	return list.Items
+}
+
+// get is a cluster-scoped object; nil if there is none, or it cannot be read.
+func (r *factReader) get(ctx context.Context, kind schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	u, err := r.client.Resource(kind).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			r.missed(kind, "", name, err)
+		}
+		return nil
+	}
+	return u
+}
+
+// gone tells whether a cluster-scoped object is not there; nil if that cannot be determined.
+func (r *factReader) gone(ctx context.Context, kind schema.GroupVersionResource, name string) *bool {
+	_, err := r.client.Resource(kind).Get(ctx, name, metav1.GetOptions{})
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
+		r.missed(kind, "", name, err)
+		return nil
+	}
+	return &gone
+}
+
+const (
+	// eventPage is how many Events are asked for at once.
+	eventPage = 1000
+	// mostEvents bounds those that are read of a namespace.
+	mostEvents = 10 * eventPage
+)
+
+// events are Weir's Events in some namespaces, as far as they can be read.
+func (r *factReader) events(ctx context.Context, namespaces []string) (out []corev1.Event) {
+	for _, in := range namespaces {
+		some, all, err := r.eventsOf(ctx, in, "source=weir")
+		out = append(out, some...)
+		if err == nil && !all {
+			// Cascades may be many, and must not hide what is refused now.
+			r.world.Missed("all Events Cascade in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
+			some, all, err = r.eventsOf(ctx, in, "source=weir,reason!="+v1alpha1.ReasonCascade)
+			out = append(out, some...)
+			if !all && err == nil {
+				r.world.Missed("all Events in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
+			}
+		}
+		if err != nil {
+			r.missed(eventKind, in, "", err)
+		}
+	}
+	return out
+}
+
+// heard has the World know who refuses what Weir's controller asks for, in a namespace or in all,
+// where something is being deleted.
+func (r *factReader) heard(ctx context.Context, in string) {
+	if !r.world.Ends() {
+		return
+	}
+	events, _, err := r.eventsOf(ctx, in, "source=weir,reason="+v1alpha1.ReasonCollectionRefused)
+	if err != nil {
+		r.missed(eventKind, in, "", err)
+	}
+	r.world.Heard(events)
+}
+
+// eventsOf are those that a field selector selects, and whether they are all.
+func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
+	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}
+	for len(out) < mostEvents {
+		list, err := r.client.Resource(eventKind).Namespace(in).List(ctx, options)
+		if err != nil {
+			return out, false, err
+		}
+		for i := range list.Items {
+			var e corev1.Event
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &e) == nil {
+				out = append(out, e)
+			}
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return out, true, nil
+		}
+	}
+	return out, false, nil
+}

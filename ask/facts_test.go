@@ -1,0 +1,397 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// client is one of an API server in memory.
+func client(t *testing.T, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// unreadKinds are what a World notes that could not be read.
+func unreadKinds(w *insight.World) (out []string) {
+	for _, u := range w.Unread() {
+		out = append(out, u.Kind+": "+u.Reason)
+	}
+	return out
+}
+
+// factsTown has what the objects of TestFactsOf are about.
+func factsTown() *apitest.Server {
+	api := apitest.New()
+	for _, pod := range []string{"name: web, namespace: shop", "name: db, namespace: bank"} {
+		api.Put("pods", "{apiVersion: v1, kind: Pod, metadata: {"+pod+"}}")
+	}
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+	api.Put("nodes", "{apiVersion: v1, kind: Node, metadata: {name: here}}")
+	for name, volume := range map[string]string{"a": "disk", "b": "other"} {
+		api.Put("volumeattachments", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {source: {persistentVolumeName: %s}}}", name, volume))
+	}
+	for name, conditions := range map[string]string{
+		"v1.up": "[{type: Available, status: 'True', message: fine}]", "v1.down": "[{type: Other, status: 'True'}, {type: Available, status: 'False', message: no endpoints}]",
+		"v1.lost": "[{type: Available, status: Unknown, message: not asked}]", "v1.new": "[]",
+	} {
+		api.Put("apiservices", "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: "+name+"}, status: {conditions: "+conditions+"}}")
+	}
+	api.Put("heldcollections", "{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: requested.pods}}")
+	return api
+}
+
+// shownFacts are facts in a line.
+func shownFacts(f insight.Facts) string {
+	names := func(of []unstructured.Unstructured) string {
+		var out []string
+		for i := range of {
+			out = append(out, of[i].GetName())
+		}
+		return strings.Join(out, ",")
+	}
+	var out []string
+	if f.Pods != nil {
+		out = append(out, "pods "+names(f.Pods))
+	}
+	if f.Attachments != nil {
+		out = append(out, "attachments "+names(f.Attachments))
+	}
+	if f.NamespaceGone != nil && *f.NamespaceGone {
+		out = append(out, "namespace gone")
+	}
+	if f.NodeGone != nil {
+		out = append(out, fmt.Sprintf("node gone %t", *f.NodeGone))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
+		out = append(out, name+": "+f.APIServices[name])
+	}
+	if f.Held != nil {
+		out = append(out, "held by "+f.Held.GetName())
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestFactsAreReadThatSayWhyAnObjectDoesNotGo: of each kind what may hold it, in the namespace
+// where that is, and nothing of one that stays.
+func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
+	const going = ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [example.com/hold]"
+	for name, c := range map[string]struct {
+		kind   schema.GroupVersionResource
+		object string
+		want   string
+		asked  int // requests besides that for Events
+	}{
+		"a claim":                          {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop" + going + "}", "pods web", 2},
+		"a claim that stays":               {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop}", "", 0},
+		"a volume":                         {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}, spec: {claimRef: {namespace: bank, name: data}}", "pods db; attachments a", 2},
+		"a volume that no claim has":       {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}", "attachments a", 1},
+		"a pod on a node":                  {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: here}", "node gone false", 2},
+		"a pod on a node that is gone":     {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "node gone true", 2},
+		"a pod on no node":                 {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
+		"a namespace":                      {namespaceKind, "kind: Namespace, metadata: {name: shop" + going + "}", "v1.down: no endpoints; v1.lost: not asked", 1},
+		"one whose deletion is held":       {podKind, "kind: Pod, metadata: {name: web, namespace: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1alpha1.Finalizer + "]}", "held by requested.pods", -1},
+		"one whose namespace is gone":      {podKind, "kind: Pod, metadata: {name: web, namespace: ghost" + going + "}", "namespace gone", 1},
+		"another kind of the same name":    {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pods"}, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "", 1},
+		"one that is held, and not Weir's": {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := factsTown()
+			asked := 0
+			api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if !strings.HasSuffix(r.Path, "/events") {
+					asked++
+				}
+				if r.Method != "GET" {
+					t.Errorf("it sends %s", r)
+				}
+				return nil
+			})
+			o := &unstructured.Unstructured{Object: parsed(t, "{apiVersion: v1, "+c.object+"}")}
+			o.SetUID("uid")
+			w := insight.NewWorld("shop", nil)
+			got := shownFacts(factsOf(t.Context(), client(t, api.Config()), &components{client: client(t, api.Config())}, w, c.kind, o))
+			if got != c.want || c.asked >= 0 && asked != c.asked || len(w.Unread()) > 0 {
+				t.Errorf("%q of %d requests, want %q of %d; not read: %q", got, asked, c.want, c.asked, unreadKinds(w))
+			}
+		})
+	}
+}
+
+// TestAPolicyIsAskedOnlyWhereThereIsOne: and nothing is said of an object that is not in the World.
+func TestAPolicyIsAskedOnlyWhereThereIsOne(t *testing.T) {
+	var f insight.Facts
+	o := &unstructured.Unstructured{}
+	o.SetUID("none")
+	askPolicies(t.Context(), nil, insight.NewWorld("shop", nil), podKind, o, &f)
+	if f.Verdict != nil || f.Enforcement != nil {
+		t.Errorf("policies say %v, %v", f.Verdict, f.Enforcement)
+	}
+}
+
+// TestALeaseSaysWhenItsComponentWasThere: the last of several of the name, in any namespace where
+// the component may be in any, and nothing of others.
+func TestALeaseSaysWhenItsComponentWasThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		leases map[string]string // renewTime by namespace/name
+		of     string
+		want   string // zero: none
+		err    string
+	}{
+		"none":                    {nil, "kube-system/manager", "", ""},
+		"one":                     {map[string]string{"kube-system/manager": "2026-01-01T00:00:00.000000Z"}, "kube-system/manager", "2026-01-01T00:00:00Z", ""},
+		"of another name":         {map[string]string{"kube-system/other": "2026-01-01T00:00:00Z"}, "kube-system/manager", "", ""},
+		"in another namespace":    {map[string]string{"shop/manager": "2026-01-01T00:00:00Z"}, "kube-system/manager", "", ""},
+		"in any namespace":        {map[string]string{"shop/weir": "2026-01-01T00:00:00Z"}, "*/weir", "2026-01-01T00:00:00Z", ""},
+		"the last of several":     {map[string]string{"a/weir": "2026-01-01T00:00:00Z", "b/weir": "2026-01-03T00:00:00Z", "c/weir": "2026-01-02T00:00:00Z"}, "*/weir", "2026-01-03T00:00:00Z", ""},
+		"in another time zone":    {map[string]string{"a/weir": "2026-01-01T01:00:00+01:00"}, "a/weir", "2026-01-01T00:00:00Z", ""},
+		"one that nobody renewed": {map[string]string{"a/weir": ""}, "a/weir", "", `cannot parse "" as "2006"`},
+		"a time that is none":     {map[string]string{"a/weir": "soon"}, "a/weir", "", `cannot parse "soon"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			for in, at := range c.leases {
+				namespace, lease, _ := strings.Cut(in, "/")
+				api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: %s, name: %s}, spec: {renewTime: %q}}", namespace, lease, at))
+			}
+			got, err := renewed(t.Context(), client(t, api.Config()), c.of)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("%v, want %s", err, c.err)
+				}
+				return
+			}
+			if want, _ := time.Parse(time.RFC3339, c.want); err != nil || c.want == "" != got.IsZero() || c.want != "" && !got.Equal(want) {
+				t.Errorf("%s, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestWorkloadsAreReadNowAndThen: a page asks at each change, and what has changed since is not
+// missed for long. What could not be read is told each time.
+func TestWorkloadsAreReadNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.New()
+		put := func(resource, kind, name string) {
+			api.Put(resource, "{apiVersion: apps/v1, kind: "+kind+", metadata: {namespace: shop, name: "+name+"}}")
+		}
+		put("deployments", "Deployment", "a")
+		put("statefulsets", "StatefulSet", "b")
+		put("daemonsets", "DaemonSet", "c")
+		lists, refused := 0, ""
+		api.Intercept(func(r apitest.Request) *apitest.Reply {
+			lists++
+			if refused != "" && strings.HasSuffix(r.Path, refused) {
+				return apitest.Refuse(403, "Forbidden", "not you")
+			}
+			return nil
+		})
+		c := &components{client: client(t, api.Config())}
+		for n, step := range []struct {
+			wait          time.Duration
+			refuse        string
+			add           string
+			lists, found  int
+			complete, bad bool
+		}{
+			{0, "", "", 3, 3, true, false},
+			{remembered - 1, "", "d", 0, 3, true, false},
+			{1, "", "", 3, 4, true, false},
+			{time.Second, "/statefulsets", "", 0, 4, true, false},
+			{remembered, "/statefulsets", "", 3, 3, false, true},
+			{time.Second, "", "", 0, 3, false, true}, // what failed is not asked about again and again
+			{remembered, "", "", 3, 4, true, false},
+		} {
+			time.Sleep(step.wait)
+			if step.add != "" {
+				put("deployments", "Deployment", step.add)
+			}
+			refused, lists = step.refuse, 0
+			all, complete, err := c.all(t.Context())
+			if lists != step.lists || len(all) != step.found || complete != step.complete || (err != nil) != step.bad {
+				t.Errorf("step %d: %d lists, %d workloads, complete %t, %v; want %+v", n, lists, len(all), complete, err, step)
+			}
+		}
+	})
+}
+
+// TestWhoWentAwayLeavesNoAnswer: lists that end with a question are no answer to the next one.
+func TestWhoWentAwayLeavesNoAnswer(t *testing.T) {
+	api := apitest.New()
+	api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: d}}")
+	c := &components{client: client(t, api.Config())}
+	asked, goAway := context.WithCancel(t.Context())
+	goAway()
+	if _, complete, err := c.all(asked); complete || err == nil {
+		t.Errorf("without lists: complete %t, %v", complete, err)
+	}
+	if all, complete, err := c.all(t.Context()); len(all) != 1 || !complete || err != nil {
+		t.Errorf("the next one has %d workloads, complete %t, %v", len(all), complete, err)
+	}
+}
+
+// TestManyWorkloadsAreNotAll: that a component is not among the first of them proves nothing.
+func TestManyWorkloadsAreNotAll(t *testing.T) {
+	api := apitest.New()
+	for i := range mostWorkloads + 1 {
+		api.Put("daemonsets", fmt.Sprintf("{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: shop, name: d%d}}", i))
+	}
+	w := insight.NewWorld("shop", nil)
+	out := (&components{client: client(t, api.Config())}).of(t.Context(), w, []string{"example.com/hold"})
+	if out.Complete || len(out.Workloads) != mostWorkloads || len(w.Unread()) > 0 {
+		t.Errorf("complete %t, %d workloads, not read: %q", out.Complete, len(out.Workloads), unreadKinds(w))
+	}
+	if none := (&components{client: client(t, api.Config())}).of(t.Context(), w, nil); none != nil {
+		t.Errorf("without finalizers: %+v", none)
+	}
+}
+
+// TestALeaseIsReadForEachFinalizerThatHasOne: and what is no Lease is told.
+func TestALeaseIsReadForEachFinalizerThatHasOne(t *testing.T) {
+	api := apitest.New()
+	for name, at := range map[string]string{"kube-controller-manager": "2026-01-01T00:00:00Z", "cloud-controller-manager": "soon"} {
+		api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: kube-system, name: %s}, spec: {renewTime: %q}}", name, at))
+	}
+	w := insight.NewWorld("shop", nil)
+	out := (&components{client: client(t, api.Config())}).of(t.Context(), w, []string{"kubernetes.io/pvc-protection", "service.kubernetes.io/load-balancer-cleanup", "example.com/hold"})
+	want := map[string]time.Time{"kube-system/kube-controller-manager": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	if diff := cmp.Diff(want, out.Leases); diff != "" || !out.Complete {
+		t.Errorf("complete %t, (-want +got):\n%s", out.Complete, diff)
+	}
+	const missed = `the Lease kube-system/cloud-controller-manager (which tells whether a component runs): parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"`
+	if got := unreadKinds(w); !slices.Equal(got, []string{missed}) {
+		t.Errorf("not read: %q", got)
+	}
+}
+
+// recorded is what Weir records of what went because of an object.
+func recorded(reason, namespace, apiVersion, kind, name, says string) corev1.Event {
+	in := namespace
+	if in == "" {
+		in = metav1.NamespaceDefault
+	}
+	return corev1.Event{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: strings.ToLower(reason + "." + kind + "." + name)},
+		Reason: reason, Message: says, Source: corev1.EventSource{Component: "weir"}, LastTimestamp: metav1.NewTime(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)),
+		InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: "uid-of-event-1"},
+	}
+}
+
+// history has a town answer lists of Events by what is asked for, as the API server does: by reason
+// and namespace, in pages of one.
+func (w *town) history(all ...corev1.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = func(r apitest.Request) *apitest.Reply {
+		rest, about := strings.CutPrefix(r.Path, "/api/v1/")
+		if !about || !strings.HasSuffix(rest, "events") {
+			return nil
+		}
+		in := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(rest, "events"), "namespaces/"), "/")
+		query := queryOf(r)
+		var some []any
+		for i := range all {
+			if (in == "" || all[i].Namespace == in) && query.Get("fieldSelector") == "reason="+all[i].Reason {
+				one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&all[i])
+				if err != nil {
+					panic(err)
+				}
+				some = append(some, one)
+			}
+		}
+		page, meta := 0, map[string]any{"resourceVersion": "1"}
+		_, _ = fmt.Sscan(query.Get("continue"), &page)
+		if page+1 < len(some) {
+			meta["continue"] = fmt.Sprint(page + 1)
+		}
+		return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "v1", "kind": "EventList", "metadata": meta, "items": some[min(page, len(some)):min(page+1, len(some))]}}
+	}
+}
+
+// TestHistoryIsFoundWhereItsEventsAre: in the namespace of the object, of what is in none in the
+// namespace default, and of all pages.
+func TestHistoryIsFoundWhereItsEventsAre(t *testing.T) {
+	const shop, bank, wide = "0s ago  ConfigMap shop/boss: asked by alice; 2 objects went\n", "0s ago  Secret bank/key: 1 object went\n", "0s ago  Namespace shop: 9 objects went\n"
+	second, third := recorded("Cascade", "bank", "v1", "Secret", "key", "1 object went"), recorded("Cascade", "", "v1", "Namespace", "shop", "9 objects went")
+	second.InvolvedObject.UID, third.InvolvedObject.UID = "uid-of-event-2", "uid-of-event-3"
+	other := recorded("Killing", "shop", "v1", "ConfigMap", "boss", "something else")
+	for args, want := range map[string]string{
+		"history":                            shop,
+		"history -n bank":                    bank,
+		"history -n default":                 wide,
+		"history -A":                         shop + bank + wide,
+		"history cm boss":                    shop,
+		"history cm/boss -n shop":            shop,
+		"history secret key -n bank":         bank,
+		"history secret/key -A":              bank,
+		"history namespace shop":             wide,
+		"history namespaces/shop -n bank":    wide,
+		"history namespace shop -A":          wide,
+		"history cm boss -n bank":            "No cascade",
+		"history secret boss":                "No cascade",
+		"history -n none":                    "No cascade",
+		"why cm boss":                        "configmaps/shop/boss is not being deleted.",
+		"why secret key -n bank":             "secrets/bank/key is not there.\n\n1. It was deleted 0s ago: 1 object went.",
+		"why secret key -n bank -o yaml":     "gone: true\n",
+		"why cm gone":                        "",
+		"history secret key -n bank -o yaml": "what: 1 object went\n",
+	} {
+		t.Run(args, func(t *testing.T) {
+			w := newTown(t)
+			w.history(recorded("Cascade", "shop", "v1", "ConfigMap", "boss", "2 objects went"), recorded("DeletionRequested", "shop", "v1", "ConfigMap", "boss", "asked by alice"), other, second, third)
+			s := w.run(strings.Fields(args)...)
+			if want == "" {
+				s.mustFail(t, `configmaps "gone" not found`, "and nothing is recorded of its deletion")
+				return
+			}
+			whole := strings.HasPrefix(want, "0s ago")
+			if s.failed != nil || whole && s.out != want || !strings.Contains(s.out, want) {
+				t.Errorf("%v, it prints\n%s\nwant\n%s", s.failed, s.out, want)
+			}
+		})
+	}
+}
+
+// TestHalfOfTheEventsIsNoHistory: half of what is recorded must not look like all.
+func TestHalfOfTheEventsIsNoHistory(t *testing.T) {
+	w := newTown(t)
+	w.history(recorded("Cascade", "shop", "v1", "ConfigMap", "boss", "2 objects went"), recorded("Cascade", "shop", "v1", "ConfigMap", "leaf", "1 object went"))
+	pages := w.answer
+	for path, refuse := range map[string]func(apitest.Request) bool{
+		"the second page":   func(r apitest.Request) bool { return queryOf(r).Get("continue") != "" },
+		"the second reason": func(r apitest.Request) bool { return queryOf(r).Get("fieldSelector") == "reason=DeletionRequested" },
+	} {
+		w.answer = func(r apitest.Request) *apitest.Reply {
+			if refuse(r) {
+				return apitest.Refuse(410, "Expired", "the continue token is too old")
+			}
+			return pages(r)
+		}
+		if s := w.run("history"); s.failed == nil || s.out != "" || !strings.Contains(s.failed.Error(), "too old") {
+			t.Errorf("%s: %v, it prints %q", path, s.failed, s.out)
+		}
+	}
+}

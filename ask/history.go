@@ -1,0 +1,137 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+func historyCommand() *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml"}
+	cmd := &cobra.Command{
+		Use:   "history [TYPE NAME | TYPE/NAME]",
+		Short: "Show what was collected, and because of which object",
+		Long: `Show what a garbage collector has deleted because of which object, in a namespace, in the cluster, or because of one
+object, which may be gone. Weir's controller records it in an Event on that object where it collects (--mode replace).
+Every client that may create Events can write such an Event: the proof of who deleted what is the audit log of the API server.`,
+		Example: `  kubectl weir history -n shop
+  kubectl weir history deployment web
+  kubectl weir history deployment web -A   # those of all namespaces
+  kubectl weir history -A`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			namespace, about, err := a.historyOf(args)
+			if err != nil {
+				return unanswered(err)
+			}
+			events, err := a.cascades(cmd.Context(), namespace)
+			if err != nil {
+				return unanswered(err)
+			}
+			all := insight.History(events)
+			switch {
+			case about != nil && a.allNamespaces:
+				all = insight.RecordsAnywhere(events, about.Object, about.kindName)
+			case about != nil:
+				all = insight.RecordsOf(events, about.Object, about.kindName)
+			}
+			if done, err := a.print(cmd.OutOrStdout(), "History", map[string]any{"items": all}); done {
+				return err
+			}
+			return insight.DrawHistory(cmd.OutOrStdout(), all, time.Now(), a.style(cmd.OutOrStdout()))
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster; Events of cluster-scoped objects are in the namespace default")
+	return cmd
+}
+
+// askedAbout is an object that need not be there any more.
+type askedAbout struct {
+	insight.Object
+	kindName string
+}
+
+// historyOf tells which object is asked about, nil for all, and in which namespace the Events about
+// it are; empty for all.
+func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, err error) {
+	if namespace, err = a.namespace(); err != nil || len(args) == 0 {
+		return namespace, nil, err
+	}
+	if about, err = a.named(args, namespace); err != nil {
+		return "", nil, err
+	}
+	if namespace != "" && about.Namespace == "" {
+		namespace = metav1.NamespaceDefault // where Events about what is in no namespace are
+	}
+	return namespace, about, nil
+}
+
+// named is the one object that arguments name, whether it is there or not.
+func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
+	kind, name, slashed := strings.Cut(args[0], "/")
+	if !slashed && len(args) == 2 {
+		name = args[1]
+	}
+	if slashed != (len(args) == 1) || len(args) > 2 || kind == "" || name == "" {
+		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
+	}
+	mapper, err := a.flags.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		return nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
+	}
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	o := &askedAbout{insight.Object{Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}, gvk.Kind}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		o.Namespace = ""
+	}
+	return o, nil
+}
+
+// cascades are the Events in which they are recorded.
+func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.Event, err error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, reason := range []string{v1alpha1.ReasonCascade, v1alpha1.ReasonRequested} {
+		for options := (metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: 1000}); ; {
+			page, err := client.Events(namespace).List(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page.Items...)
+			if options.Continue = page.Continue; options.Continue == "" {
+				break
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,244 @@
+package insight
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/script"
+)
+
+// TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its
+// lines, and besides
+//
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [full] [wide] [json]
+//	plan garbage=RESOURCE.GROUP
+//	outline UID [cascade=background|foreground|orphan]
+//	tree UID [up|down] [full]
+//	pending
+//	orphans [full]
+//	why UID
+//
+// Each of these is asked about what all lines before it have made, and takes width=COLUMNS, of a
+// terminal.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var before [][]string // lines that make the cluster, each with what is below it
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var below []string
+			if d.Input != "" {
+				below = strings.Split(d.Input, "\n")
+			}
+			words := strings.Fields(d.FullCmd())
+			if ask, ok := asks[words[0]]; ok {
+				var out strings.Builder
+				args, style := styleOf(words[1:])
+				if err := ask(play(t, before), args, style, &out); err != nil {
+					return "error: " + err.Error() + "\n"
+				}
+				return out.String()
+			}
+			before = append(before, append([]string{d.FullCmd()}, below...))
+			play(t, before)
+			return ""
+		})
+	})
+}
+
+// play makes a World of lines.
+func play(t *testing.T, lines [][]string) *World {
+	t.Helper()
+	r := script.New()
+	for _, l := range lines {
+		if answer, err := r.Run(l[0], l[1:]...); err != nil || strings.Contains(answer, "error:") {
+			t.Fatalf("%s: %v %s", l[0], err, answer)
+		}
+	}
+	var kinds []graph.Resource
+	for _, k := range r.Graph.Stats().Kinds {
+		if k.Served {
+			kinds = append(kinds, k.Resource)
+		}
+	}
+	w := NewWorld("", kinds)
+	w.Graph = r.Graph
+	for _, k := range r.Graph.Stats().Kinds {
+		switch k.State {
+		case graph.Synced:
+			w.read[k.GroupResource()] = listing{}
+		case graph.Failing, graph.Forbidden:
+			w.unread[k.GroupResource()] = Unread{Kind: k.GroupResource().String(), Reason: k.Reason, Forbidden: k.State == graph.Forbidden}
+		}
+	}
+	return w
+}
+
+// styleOf takes the width of a terminal out of arguments.
+func styleOf(args []string) (rest []string, style Style) {
+	for _, a := range args {
+		if n, err := fmt.Sscanf(a, "width=%d", &style.Width); n == 1 && err == nil {
+			continue
+		}
+		rest = append(rest, a)
+	}
+	return rest, style
+}
+
+var asks = map[string]func(w *World, args []string, style Style, out *strings.Builder) error{
+	"plan": func(w *World, args []string, style Style, out *strings.Builder) error {
+		d, asJSON := Deletion{Propagation: metav1.DeletePropagationBackground}, false
+		for _, a := range args {
+			switch cascade, ok := strings.CutPrefix(a, "cascade="); {
+			case ok:
+				d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
+			case a == "full":
+				style.Full = true
+			case a == "wide":
+				style.Wide = true
+			case a == "doubt":
+				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
+			case strings.HasPrefix(a, "policy="):
+				d.Enforce = enforcing(strings.TrimPrefix(a, "policy="))
+			case strings.HasPrefix(a, "brake="):
+				d.Enforce = braking(strings.TrimPrefix(a, "brake="))
+			case a == "decided":
+				d.Decided = true
+			case a == "json":
+				asJSON = true
+			case strings.HasPrefix(a, "garbage="):
+				d.Roots, d.Garbage = w.Garbage(schema.ParseGroupResource(strings.TrimPrefix(a, "garbage="))), true
+			default:
+				d.Roots = append(d.Roots, types.UID(a))
+			}
+		}
+		p := w.Plan(d)
+		if err := w.Graph.Check(); err != nil {
+			return fmt.Errorf("the graph is broken: %w", err)
+		}
+		if asJSON {
+			enc := json.NewEncoder(out)
+			enc.SetIndent("", " ")
+			return enc.Encode(p)
+		}
+		return p.Draw(out, style)
+	},
+	"outline": func(w *World, args []string, _ Style, out *strings.Builder) error {
+		d := Deletion{Propagation: metav1.DeletePropagationBackground}
+		if len(args) > 1 {
+			cascade := strings.TrimPrefix(args[1], "cascade=")
+			d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
+		}
+		o, ok := w.Outline(types.UID(args[0]), d, time.Time{})
+		if !ok {
+			out.WriteString("not there\n")
+			return nil
+		}
+		draw(out, o, o.Root(), "")
+		fmt.Fprintf(out, "%s\n", o.Plan.Summary())
+		near := o.Near(500)
+		fmt.Fprintf(out, "graph: %d objects, %d links\n", len(near.Objects), len(near.Links))
+		return nil
+	},
+	"tree": func(w *World, args []string, style Style, out *strings.Builder) error {
+		direction := Both
+		if len(args) > 1 && args[1] == "up" {
+			direction = Up
+		} else if len(args) > 1 && args[1] == "down" {
+			direction = Down
+		}
+		style.Full = args[len(args)-1] == "full"
+		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), style)
+	},
+	"pending": func(w *World, _ []string, style Style, out *strings.Builder) error {
+		return DrawPending(out, w.Pending(time.Time{}), "", style)
+	},
+	"orphans": func(w *World, args []string, style Style, out *strings.Builder) error {
+		style.Full = len(args) > 0
+		return DrawOrphans(out, w.Orphans(), "", style)
+	},
+	"trials": func(w *World, args []string, _ Style, out *strings.Builder) error {
+		for _, trial := range w.Trials(types.UID(args[0])) {
+			fmt.Fprintf(out, "%s (%s)\n", trial.words(), trial.Resource.Version)
+		}
+		return nil
+	},
+	"why": func(w *World, args []string, style Style, out *strings.Builder) error {
+		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
+		if !ok {
+			out.WriteString("not there\n")
+			return nil
+		}
+		return a.Draw(out, style)
+	},
+}
+
+// enforcing is a policy that has objects of a kind deleted with a propagation: KIND:PROPAGATION.
+func enforcing(policy string) func(graph.View) Enforcement {
+	kind, rest, _ := strings.Cut(policy, ":")
+	propagation, kept, keeps := strings.Cut(rest, ":")
+	return func(v graph.View) Enforcement {
+		if v.Kind != schema.ParseGroupResource(kind) {
+			return Enforcement{}
+		}
+		e := Enforcement{By: "shaping", Propagation: metav1.DeletionPropagation(propagation)}
+		if keeps {
+			e.Keeps = func(kind schema.GroupResource) bool { return kind == schema.ParseGroupResource(kept) }
+		}
+		return e
+	}
+}
+
+// braking is a policy whose brake holds objects of a kind with which more goes than LIMIT:
+// KIND:LIMIT. By the built-in collector none is held that is deleted with foreground.
+func braking(policy string) func(graph.View) Enforcement {
+	kind, rest, _ := strings.Cut(policy, ":")
+	limit, _ := strconv.Atoi(rest)
+	return func(v graph.View) Enforcement {
+		if v.Kind != schema.ParseGroupResource(kind) {
+			return Enforcement{}
+		}
+		e := Enforcement{Limit: &limit, LimitBy: "few"}
+		if slices.Contains(v.Finalizers, metav1.FinalizerOrphanDependents) {
+			e.Propagation = metav1.DeletePropagationOrphan
+		}
+		if v.Name == "early" && slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) {
+			e.Unheld = "another collector may begin"
+		}
+		return e
+	}
+}
+
+// draw writes the lines of an outline, each with how many objects go with it.
+func draw(out *strings.Builder, o *Outline, line *Line, indent string) {
+	name := line.String()
+	if line.Siblings > 0 {
+		name = fmt.Sprintf("%d %s", line.Siblings, line.Kind)
+	}
+	fmt.Fprintf(out, "%s%s %s %d", indent, cmp.Or(line.Symbol, "·"), name, line.Goes)
+	for _, note := range []string{line.State, line.Note} {
+		if note != "" {
+			fmt.Fprintf(out, "; %s", note)
+		}
+	}
+	if line.Again {
+		out.WriteString("; again")
+	}
+	out.WriteString("\n")
+	for _, d := range o.Lines(line.ID, 0, 3) {
+		draw(out, o, d, indent+"  ")
+	}
+	if more := line.Below - 3; more > 0 {
+		fmt.Fprintf(out, "%s  … %d more\n", indent, more)
+	}
+}

@@ -1,0 +1,189 @@
+// Package page serves the page of kubectl weir ui: what insight says about a cluster, kept up to
+// date, to one user on this machine.
+//
+// It changes nothing in the cluster: there is no request by which it could. Who may open it is who
+// has the address: it listens on the loopback interface only, and the path begins with a random
+// token. Browsers send requests of other pages, too, so Host, Origin and Sec-Fetch-Site are
+// checked, and nothing on the page comes from, or goes to, anywhere else.
+//
+// Questions come on goroutines of the server, a few at the same time; one more closes it at the
+// end, joined by Serve. One lock guards the plans that are remembered; nothing is answered under
+// it.
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Options say what the page shows.
+type Options struct {
+	// Cluster names the cluster to the user, and Flags to kubectl, for commands that are shown: a
+	// page stays with its cluster while the current context becomes another.
+	Cluster, Flags string
+	Follower       *snapshot.Follower
+	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies
+	// say. Heard has a World know who refuses what Weir's controller asks for, in a namespace or in
+	// all; nil: that is not read.
+	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
+	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
+	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
+	Heard    func(context.Context, *insight.World, string)
+}
+
+// Page is a server of the page.
+type Page struct {
+	Options
+	listener net.Listener
+	token    string
+	begun    time.Time
+
+	asking  chan struct{} // has room for the questions that are answered at the same time: each may take all of a processor
+	streams chan struct{} // has room for the pages that are open
+
+	mu    sync.Mutex
+	plans []*outline // the last ones, the youngest last
+
+	number atomic.Int64 // counts plans
+}
+
+// Listen opens a port of this machine; 0: any that is free.
+func Listen(o Options, port int) (*Page, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if err != nil {
+		return nil, fmt.Errorf("listen on the loopback interface: %w", err)
+	}
+	return &Page{Options: o, listener: l, token: rand.Text(), begun: time.Now(), asking: make(chan struct{}, atOnce), streams: make(chan struct{}, mostStreams)}, nil
+}
+
+// URL is where the page is. Whoever has it may read what you may read.
+func (p *Page) URL() string { return fmt.Sprintf("http://%s/%s/", p.listener.Addr(), p.token) }
+
+const (
+	// atOnce is how many questions are answered at the same time.
+	atOnce = 2
+	// mostStreams is how many pages may be open at once.
+	mostStreams = 20
+	// answerTime is what a question may take.
+	answerTime = time.Minute
+	// listTime is how long after the start questions wait for first lists.
+	listTime = 10 * time.Second
+)
+
+// Serve answers until ctx ends.
+func (p *Page) Serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	s := &http.Server{
+		Handler:           p.handler(),
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		<-ctx.Done()
+		_ = s.Close() // whoever is still reading has been told all that there is
+	})
+	defer closing.Wait()
+	defer stop()
+	if err := s.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	return nil
+}
+
+func (p *Page) handler() http.Handler {
+	r := chi.NewRouter()
+	r.Use(p.guard)
+	r.Route("/{token}", func(r chi.Router) {
+		r.Use(p.authorize)
+		r.Get("/", asset("index.html"))
+		r.Get("/assets/*", func(w http.ResponseWriter, r *http.Request) { asset(chi.URLParam(r, "*"))(w, r) })
+		r.Get("/api/state", answer(p.state))
+		r.Get("/api/search", p.settled(p.search))
+		r.Get("/api/object", p.settled(p.object))
+		r.Get("/api/plan", p.settled(p.plan))
+		r.Get("/api/lines", answer(p.lines))
+		r.Get("/api/near", answer(p.near))
+		r.Get("/api/pending", p.settled(p.pending))
+		r.Get("/api/orphans", p.settled(p.orphans))
+		r.Get("/api/events", p.events)
+	})
+	return r
+}
+
+// guard lets nothing in that another page, or another name for this machine, has sent.
+func (p *Page) guard(next http.Handler) http.Handler {
+	_, port, _ := net.SplitHostPort(p.listener.Addr().String())
+	hosts := map[string]bool{"127.0.0.1:" + port: true, "localhost:" + port: true}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+		switch {
+		case !hosts[r.Host]:
+			http.Error(w, "this server has another name: open the address that kubectl weir ui has printed", http.StatusMisdirectedRequest)
+		case origin != "" && origin != "http://"+r.Host:
+			http.Error(w, "another page may not ask", http.StatusForbidden)
+		case site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Dest") != "document":
+			http.Error(w, "another page may not ask", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (p *Page) authorize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(chi.URLParam(r, "token")), []byte(p.token)) != 1 {
+			http.Error(w, "the address has the wrong token: open the one that kubectl weir ui has printed; each start has another", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+}
+
+// asset sends a file. Its type does not depend on what this machine thinks of endings.
+func asset(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		file := path.Join("assets", path.Clean("/"+name))
+		data, err := fs.ReadFile(assets, file)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", contentTypes[file[strings.LastIndex(file, "."):]])
+		_, _ = w.Write(data) // who went away has no use for it
+	}
+}

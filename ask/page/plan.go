@@ -1,0 +1,160 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+)
+
+// outline is a plan that has been made, laid over the tree.
+type outline struct {
+	*insight.Outline
+	id      string
+	of      types.UID
+	cascade string
+	scope   string // the namespace that it rests on; empty: all of the cluster
+	version int64
+	// judged says that policies were asked, which may look at what no Follower knows, or that they
+	// could not be: it is made again when the user asks.
+	judged bool
+}
+
+// plan is what the delete of an object does, laid over the tree of what hangs below it.
+func (p *Page) plan(ctx context.Context, q url.Values) (any, error) {
+	cascade := q.Get("cascade")
+	propagation, ok := insight.Propagations[cascade]
+	if !ok {
+		return nil, bad("cascade: must be background, foreground or orphan")
+	}
+	o, err := p.named(q)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	made := p.planned(func(k *outline) bool { return k.of == o.UID && k.cascade == cascade })
+	switch {
+	case made == nil || made.version != p.Follower.Version(made.scope):
+	case q.Get("have") == made.id:
+		return nil, errUnchanged
+	case !made.judged:
+		return made.told(p.Flags), nil
+	}
+	if made, err = p.make(ctx, o, cascade, propagation); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans = slices.DeleteFunc(p.plans, func(k *outline) bool { return k.of == o.UID && k.cascade == cascade })
+	p.plans = append(p.plans, made)
+	if len(p.plans) > mostPlans {
+		p.plans = slices.Delete(p.plans, 0, 1)
+	}
+	return made.told(p.Flags), nil
+}
+
+// planned is a plan that is kept; nil if there is none.
+func (p *Page) planned(is func(*outline) bool) *outline {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.IndexFunc(p.plans, is); at >= 0 {
+		return p.plans[at]
+	}
+	return nil
+}
+
+// make makes a plan.
+func (p *Page) make(ctx context.Context, o *named, cascade string, propagation metav1.DeletionPropagation) (*outline, error) {
+	w, err := p.world(o)
+	if err != nil {
+		return nil, err
+	}
+	d := insight.Deletion{Propagation: propagation}
+	policies, err := p.Policies(ctx, w.World)
+	if err == nil {
+		err = ctx.Err() // who asked went away in the middle of the lists: this would be a plan without policies
+	}
+	if err != nil {
+		return nil, err
+	}
+	if policies != nil {
+		var verdict insight.Verdict
+		if whole, err := o.whole(ctx); err == nil {
+			verdict = policies.Judge(ctx, whole.Unstructured, whole.gvr,
+				metav1.DeleteOptions{PropagationPolicy: &propagation})
+		} else if errors.Is(err, snapshot.ErrGone) {
+			return nil, err
+		} else {
+			verdict.Doubt = err.Error()
+		}
+		if w.partly != "" && !verdict.Refused { // policies count what is known
+			verdict.Confirm, verdict.Doubt = "", cmp.Or(verdict.Doubt, w.partly)
+		}
+		verdict.Object = o.Object
+		d.Verdicts = []insight.Verdict{verdict}
+		d.Enforce, d.Protects, d.Waves = policies.Enforce(ctx), policies.Protects(ctx), policies.Waves(ctx)
+	}
+	laid, ok := w.Outline(o.UID, d, time.Now())
+	if !ok {
+		return nil, o.missing(w.World)
+	}
+	laid.Plan.WithFlags(p.Flags)
+	return &outline{
+		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version,
+		judged: policies != nil || snapshot.PoliciesUnread(w.World),
+	}, nil
+}
+
+// told is what is sent of a plan at first, with the flags of the commands that are shown.
+func (o *outline) told(flags string) any {
+	return map[string]any{
+		"id": o.id, "summary": o.Plan.Summary(), "totals": o.Plan.Totals(), "verdicts": o.Plan.Verdicts,
+		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": flags, "root": o.Root(), "cells": o.Cells(),
+	}
+}
+
+// kept is a plan that was made, by its id.
+func (p *Page) kept(q url.Values) (*outline, error) {
+	if o := p.planned(func(k *outline) bool { return k.id == q.Get("plan") }); o != nil {
+		return o, nil
+	}
+	return nil, refusal{http.StatusGone, errors.New("this plan is not kept any more: ask for a new one")}
+}
+
+// lines are some of what hangs directly below a line of a plan.
+func (p *Page) lines(_ context.Context, q url.Values) (any, error) {
+	o, err := p.kept(q)
+	if err != nil {
+		return nil, err
+	}
+	below, err1 := strconv.Atoi(q.Get("below"))
+	from, err2 := strconv.Atoi(q.Get("from"))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, bad("below, from: %w", err)
+	}
+	return map[string]any{"lines": o.Lines(below, from, mostLines)}, nil
+}
+
+// near is what is nearest below the object of a plan.
+func (p *Page) near(_ context.Context, q url.Values) (any, error) {
+	o, err := p.kept(q)
+	if err != nil {
+		return nil, err
+	}
+	return o.Near(mostNear), nil
+}

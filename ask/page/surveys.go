@@ -1,0 +1,81 @@
+package page
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/weir-dev/weir/ask/insight"
+)
+
+// group is an insight.Group of which not all may be sent.
+type group struct {
+	insight.Group
+	Total int `json:"total"`
+}
+
+// pending is all that is being deleted, by who has to act.
+func (p *Page) pending(ctx context.Context, q url.Values) (any, error) {
+	return p.survey(ctx, q, "groups", func(w *insight.World) any {
+		if p.Heard != nil {
+			p.Heard(ctx, w, q.Get("namespace"))
+		}
+		groups := []group{}
+		for _, g := range w.Pending(time.Now()) {
+			one := group{g, len(g.Items)}
+			one.Items = g.Items[:min(len(g.Items), mostListed)]
+			groups = append(groups, one)
+		}
+		return groups
+	})
+}
+
+// fate is what becomes of some orphans.
+type fate struct {
+	Fate  string           `json:"fate"`
+	Items []insight.Orphan `json:"items"`
+	Total int              `json:"total"`
+}
+
+// orphans are the objects whose owners are gone or cannot be determined, by what becomes of them.
+func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
+	return p.survey(ctx, q, "fates", func(w *insight.World) any {
+		p.Follower.Elsewhere(w, w.Sought())
+		all := w.Orphans()
+		fates := []fate{}
+		for _, name := range []string{"delete", "release", "keep"} {
+			f := fate{Fate: name}
+			for _, o := range all {
+				if o.Fate != name {
+					continue
+				}
+				if f.Total++; f.Total <= mostListed {
+					f.Items = append(f.Items, o)
+				}
+			}
+			if f.Total > 0 {
+				fates = append(fates, f)
+			}
+		}
+		return fates
+	})
+}
+
+// survey looks at a namespace, or at the cluster, unless whoever asks has seen what is there now.
+func (p *Page) survey(ctx context.Context, q url.Values, field string, look func(*insight.World) any) (any, error) {
+	namespace := q.Get("namespace")
+	version, err := p.fresh(q, namespace)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	w, err := p.Follower.World(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"version": version, field: look(w), "unread": w.Unread()}, nil
+}

@@ -1,0 +1,126 @@
+package ask
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/ask/insight"
+)
+
+func pendingCommand() *cobra.Command {
+	return survey(&cobra.Command{
+		Use:   "pending",
+		Short: "Show all that is being deleted, by who has to act",
+		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who has to act before it
+can go. Nothing has to be installed in the cluster.`,
+		Example: `  kubectl weir pending -A
+  kubectl weir pending -n shop`,
+	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+		client, err := a.client()
+		if err != nil {
+			return findings{}, err
+		}
+		namespace, err := a.namespace()
+		if err != nil {
+			return findings{}, err
+		}
+		(&factReader{client: client, world: w}).heard(ctx, namespace)
+		if ctx.Err() != nil {
+			return findings{}, ctx.Err()
+		}
+		groups := w.Pending(time.Now())
+		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
+		met := map[types.UID]bool{}
+		for _, g := range groups {
+			for _, e := range g.Items {
+				if !met[e.UID] { // others may have to act on it, too
+					met[e.UID] = true
+					f.objects = append(f.objects, e.Object)
+				}
+			}
+		}
+		f.draw = func(out io.Writer, style insight.Style) error {
+			return insight.DrawPending(out, groups, namespace, style)
+		}
+		return f, nil
+	})
+}
+
+func orphansCommand() *cobra.Command {
+	return survey(&cobra.Command{
+		Use:   "orphans",
+		Short: "Show objects whose owners are gone or cannot be determined, and what a collector does with each",
+		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
+collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
+		Example: `  kubectl weir orphans -A`,
+	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+		if err := a.elsewhere(ctx, w, w.Sought()); err != nil {
+			return findings{}, err
+		}
+		all := w.Orphans()
+		f := findings{kind: "Orphans", field: "items", all: all}
+		for _, o := range all {
+			f.objects = append(f.objects, o.Object)
+		}
+		namespace, err := a.namespace()
+		f.draw = func(out io.Writer, style insight.Style) error {
+			return insight.DrawOrphans(out, all,
+				namespace, style)
+		}
+		return f, err
+	})
+}
+
+// findings are what a survey has found, for each way to print it.
+type findings struct {
+	kind, field string // of the JSON
+	all         any
+	objects     []insight.Object
+	draw        func(io.Writer, insight.Style) error
+}
+
+// survey makes a command that looks at a namespace, or at the cluster, and names no object.
+func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.World) (findings, error)) *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml", "name"}
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		w, err := a.namespaceWorld(ctx, outputs)
+		if err != nil {
+			return err
+		}
+		defer a.unread(cmd.ErrOrStderr(), w)
+		f, err := look(ctx, a, w)
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		if done, err := a.print(out, f.kind, map[string]any{f.field: f.all, "unread": w.Unread()}); done {
+			return err
+		}
+		if a.output == "name" {
+			return printNames(out, f.objects)
+		}
+		return f.draw(out, a.style(out))
+	}
+	a.register(cmd, outputs...)
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster, with cluster-scoped objects")
+	return cmd
+}
+
+// namespaceWorld is the namespace of the flags, or the cluster.
+func (a *asking) namespaceWorld(ctx context.Context, outputs []string) (*insight.World, error) {
+	if err := a.checkOutput(outputs...); err != nil {
+		return nil, err
+	}
+	namespace, err := a.namespace()
+	if err != nil {
+		return nil, err
+	}
+	return a.read(ctx, namespace)
+}

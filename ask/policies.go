@@ -1,0 +1,131 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+func policiesCommand() *cobra.Command {
+	a := newAsking()
+	outputs := []string{"json", "yaml"}
+	var home string
+	cmd := &cobra.Command{
+		Use:   "policies",
+		Short: "Show all policies of the cluster, those that are files, too, and what is wrong with them",
+		Long: `Show all policies of the cluster: what each does, whether it is in force, whether the API server asks Weir about it, and
+its last error. Those that are files of Weir's processes (--policy-dir) are in a ConfigMap that the controller writes in its
+namespace; whoever may write ConfigMaps there could change what is shown of them. The last error is of an Event.`,
+		Example: `  kubectl weir policies
+  kubectl weir policies -o yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.checkOutput(outputs...); err != nil {
+				return err
+			}
+			config, err := a.flags.ToRESTConfig()
+			if err != nil {
+				return err
+			}
+			r := policyReader{config: config, home: home, named: cmd.Flags().Changed("weir-namespace"),
+				missed: func(what string, err error) {
+					say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
+				}}
+			all, events, err := r.read(cmd.Context())
+			if err != nil {
+				return unanswered(err)
+			}
+			lines := insight.Policies(all, events)
+			if done, err := a.print(cmd.OutOrStdout(), "Policies", map[string]any{"items": lines}); done {
+				return err
+			}
+			return insight.DrawPolicies(cmd.OutOrStdout(), lines)
+		},
+	}
+	a.register(cmd, outputs...)
+	cmd.Flags().StringVar(&home, "weir-namespace", "weir-system", "the namespace that Weir runs in, where it tells of policies that are files")
+	return cmd
+}
+
+// policyReader reads policies, and says what it could not read.
+type policyReader struct {
+	config *rest.Config
+	home   string
+	named  bool // by the user
+	missed func(what string, err error)
+}
+
+func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, events []corev1.Event, err error) {
+	objects, err := dynamic.NewForConfig(r.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	core, err := kubernetes.NewForConfig(r.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
+		list, err := objects.Resource(v1alpha1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue // there is no such kind: its definition is not installed
+		case apierrors.IsForbidden(err):
+			r.missed(resource, err)
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			p := v1alpha1.FilePolicy{Kind: u.GetKind(), Name: u.GetName()}
+			p.Spec, _ = u.Object["spec"].(map[string]any)
+			if status, ok := u.Object["status"].(map[string]any); ok {
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p.Status); err != nil {
+					return nil, nil, fmt.Errorf("read the status of %s %s: %w", p.Kind, p.Name, err)
+				}
+			}
+			all = append(all, p)
+		}
+	}
+	files, err := r.files(ctx, core)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
+		r.missed("policies that are files (--weir-namespace says where to look)", err)
+	}
+	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonPolicyError})
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		r.missed("last errors", err)
+		return append(all, files...), nil, nil
+	}
+	return append(all, files...), told.Items, nil
+}
+
+// files are the policies that the controller tells of.
+func (r *policyReader) files(ctx context.Context, core kubernetes.Interface) (all []v1alpha1.FilePolicy, err error) {
+	m, err := core.CoreV1().ConfigMaps(r.home).Get(ctx, v1alpha1.FilePolicies, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(m.Data[v1alpha1.FilePoliciesKey]), &all); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", r.home, v1alpha1.FilePolicies, err)
+	}
+	return all, nil
+}

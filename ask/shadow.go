@@ -1,0 +1,167 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
+)
+
+// shadowTime is what reading a report may take.
+const shadowTime = 30 * time.Second
+
+// shadowing is what kubectl weir shadow is asked.
+type shadowing struct {
+	*asking
+	gate     report.Gate
+	pod, url string
+	says     io.Writer // where the report comes from, if there is a choice
+}
+
+func shadowCommand() *cobra.Command {
+	s := &shadowing{asking: newAsking()}
+	cmd := &cobra.Command{
+		Use:   "shadow [FILE]",
+		Short: "Show what the cluster's Weir has found in shadow mode",
+		Long: `Show what the cluster's Weir has found in shadow mode. It says how many decisions of Weir the cluster's own collector
+carried out, how much later, and names each difference: what Weir would have deleted or changed and the cluster did not, and
+what was deleted although Weir would have kept it.
+
+It asks Weir's controller through a port-forward, for which you have to be allowed to list pods and to create
+pods/portforward in the namespace of Weir. The pod is sent no credentials. With --url it asks a weir that runs on this
+machine, and FILE is what --shadow-report has written; - is standard input.
+
+With --gate it fails unless Weir has compared for that long, sees all kinds, and found no difference. Differences on purpose that
+release or keep an object do not count. Those that delete one do, because replace mode deletes those objects: the gate names these
+differences, and --accept NAME accepts all of that name. It names kinds that Weir cannot see in the same way.`,
+		Example: `  kubectl weir shadow
+  kubectl weir shadow --gate 24h
+  kubectl weir shadow -n deletion            # where Weir is in another namespace
+  kubectl weir shadow --url http://` + report.Address + `    # weir controller --mode shadow, on this machine`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.says = cmd.ErrOrStderr()
+			if err := s.check(args); err != nil {
+				return err
+			}
+			return s.show(cmd.Context(), args, cmd.OutOrStdout())
+		},
+	}
+	s.registerCluster(cmd)
+	quiet(cmd)
+	cmd.Flags().Lookup("namespace").Usage = "the namespace of Weir; default: " + weirNamespace
+	cmd.Flags().DurationVar(&s.gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
+	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, report.AcceptUsage)
+	cmd.Flags().StringVarP(&s.output, "output", "o", report.Text, "how it is printed: text or json")
+	cmd.Flags().StringVar(&s.pod, "pod", "", "the pod to ask; default: the one of Weir's controller that has run for longest")
+	cmd.Flags().StringVar(&s.url, "url", "", "ask a weir at this address, as it logs it, in place of a pod")
+	return cmd
+}
+
+func (s *shadowing) check(args []string) error {
+	errs := []error{report.CheckOutput(s.output), s.gate.Check()}
+	ways := 0
+	for _, way := range []bool{len(args) > 0, s.pod != "", s.url != ""} {
+		if way {
+			ways++
+		}
+	}
+	if ways > 1 {
+		errs = append(errs, errors.New("FILE, --pod and --url: the report is in one place, leave the others out"))
+	}
+	if u, err := url.Parse(s.url); s.url != "" && (err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" && u.Path != report.Path) {
+		errs = append(errs, fmt.Errorf("--url %q: must be http://HOST:PORT, such as http://%s", s.url, report.Address))
+	}
+	return errors.Join(errs...)
+}
+
+// show reads a report and prints it.
+func (s *shadowing) show(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 {
+		r, err := fileReport(args[0])
+		if err != nil {
+			return err
+		}
+		return r.Show(out, s.output, time.Now(), s.gate)
+	}
+	ctx, stop := context.WithTimeout(ctx, shadowTime)
+	defer stop()
+	ask := s.askPod
+	if s.url != "" {
+		ask = s.askURL
+	}
+	r, err := ask(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("read the report: there is no answer after %s; try again, or read the file that --shadow-report names in the pod: %w", shadowTime, err)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Show(out, s.output, r.At, s.gate) // it was made a moment ago, by a clock that may be another
+}
+
+func fileReport(path string) (*report.Report, error) {
+	in := io.Reader(os.Stdin)
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the report: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	r, err := report.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("read the report %s: %w; give the file that --shadow-report names", path, err)
+	}
+	return r, nil
+}
+
+// askURL asks a weir that is reached directly. It is told nothing of the user.
+func (s *shadowing) askURL(ctx context.Context) (*report.Report, error) {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("/").ResolveReference(&url.URL{Path: report.Path}).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w; does weir controller --mode shadow run there? It logs its address", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // what was read counts
+	return reportOf(resp, req.URL.String())
+}
+
+// reportOf is the report that was answered.
+func reportOf(resp *http.Response, from string) (*report.Report, error) {
+	if resp.StatusCode == http.StatusOK {
+		r, err := report.Read(resp.Body)
+		if err != nil {
+			return nil, fmt.Errorf("read the report of %s: %w", from, err)
+		}
+		return r, nil
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // as much as there is
+	err := fmt.Errorf("%s answers %d %s", from, resp.StatusCode, words.Printable(string(bytes.TrimSpace(said))))
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		return nil, fmt.Errorf("%w: it is no weir in shadow mode, or one that is older than this command; set mode: shadow in the chart, or update Weir", err)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, fmt.Errorf("%w: it wants to know who you are; ask at --shadow-address, which the log of weir tells", err)
+	}
+	return nil, fmt.Errorf("%w; the log of weir may say why", err)
+}

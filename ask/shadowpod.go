@@ -1,0 +1,177 @@
+package ask
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
+)
+
+// weirNamespace is where the chart is installed to, unless told otherwise; controllerLabels are
+// those of its controller's pods.
+const (
+	weirNamespace    = "weir-system"
+	controllerLabels = "app.kubernetes.io/name=weir,app.kubernetes.io/component=controller"
+	mostControllers  = 500
+)
+
+// askPod asks the controller of the cluster's Weir, by a port-forward: the API server decides who
+// may, and the pod is told nothing of the user. A token must not be sent to a pod, which may be of
+// any user who can create one with these labels.
+func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
+	namespace := cmp.Or(*s.flags.Namespace, weirNamespace)
+	config, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	core, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	pod, port, err := s.choose(ctx, core.Pods(namespace), namespace)
+	if err != nil {
+		return nil, err
+	}
+	return s.readPod(ctx, config, core.RESTClient(), pod, port)
+}
+
+// choose finds the pod to ask, and the port.
+func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, namespace string) (*corev1.Pod, uint16, error) {
+	if s.pod != "" {
+		pod, err := pods.Get(ctx, s.pod, metav1.GetOptions{})
+		if err != nil {
+			return nil, 0, fmt.Errorf("read pod %s: %w", words.Printable(namespace+"/"+s.pod), unanswered(err))
+		}
+		port, err := s.portOf(pod)
+		return pod, port, err
+	}
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: controllerLabels, Limit: mostControllers})
+	if apierrors.IsForbidden(err) {
+		return nil, 0, fmt.Errorf("find Weir's controller: %w; with the right to get pods, --pod names it", err)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("find Weir's controller: %w", unanswered(err))
+	}
+	return s.oldest(list.Items, namespace)
+}
+
+// oldest chooses among the pods of Weir's controller one that is ready, if there is one, and among
+// those the one that has compared for longest: each compares for itself.
+func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, uint16, error) {
+	if len(pods) == 0 {
+		return nil, 0, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or install it with mode: shadow", words.Printable(namespace))
+	}
+	running := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning
+	})
+	if len(running) == 0 {
+		return nil, 0, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why", words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
+	}
+	slices.SortStableFunc(running, func(a, b corev1.Pod) int {
+		if ready(&a) != ready(&b) {
+			return map[bool]int{true: -1, false: 1}[ready(&a)]
+		}
+		return started(&a).Compare(started(&b))
+	})
+	var errs []error
+	for i := range running {
+		port, err := s.portOf(&running[i])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(running) > 1 {
+			say(s.says, "Asked pod %s, the first of %d to be ready; each compares for itself (--pod).", words.Printable(running[i].Name), len(running))
+		}
+		return &running[i], port, nil
+	}
+	return nil, 0, errs[0]
+}
+
+func ready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// started is when a pod did; one that runs has begun.
+func started(p *corev1.Pod) time.Time {
+	if p.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return p.Status.StartTime.Time
+}
+
+// portOf is where a pod of Weir's controller serves its report, as its arguments say.
+func (s *shadowing) portOf(p *corev1.Pod) (uint16, error) {
+	name := words.Printable(p.Namespace + "/" + p.Name)
+	var args []string
+	for _, c := range p.Spec.Containers {
+		if args == nil || c.Name == "weir" {
+			args = slices.Concat(c.Command, c.Args)
+		}
+	}
+	if mode := argOf(args, "mode", "companion"); mode != "shadow" {
+		return 0, fmt.Errorf("the weir of pod %s runs in %s mode and compares nothing: set mode: shadow in the chart", name, words.Printable(mode))
+	}
+	address := argOf(args, "shadow-address", report.Address)
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("pod %s serves no report, its --shadow-address is %q: leave that out, or %s", name, address, s.fileInstead(p))
+	}
+	return at.Port(), nil
+}
+
+// fileInstead is how the report of a pod is read that does not serve it.
+func (s *shadowing) fileInstead(p *corev1.Pod) string {
+	return fmt.Sprintf("read its file: kubectl -n %s exec %s%s -- /weir shadow /report/shadow.json", words.Shell(p.Namespace), words.Shell(p.Name), s.clusterFlags())
+}
+
+// argOf is the value of a flag among arguments, the last one.
+func argOf(args []string, flag, otherwise string) string {
+	value := otherwise
+	for i, arg := range args {
+		if v, found := strings.CutPrefix(arg, "--"+flag+"="); found {
+			value = v
+		} else if arg == "--"+flag && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+// readPod asks a pod.
+func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod, port uint16) (*report.Report, error) {
+	name := words.Printable(p.Namespace + "/" + p.Name)
+	conn, err := forward(ctx, config, core, p.Namespace, p.Name, port)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("ask pod %s: %w; it takes the right to create pods/portforward in that namespace", name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask pod %s: %w", name, unanswered(err))
+	}
+	defer conn.Close()
+	resp, err := conn.get(ctx, report.Path)
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		return nil, fmt.Errorf("pod %s does not answer: %w; its weir is older than this command, or has not begun. Update it, or %s", name, err, s.fileInstead(p))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask pod %s: %w", name, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // what was read counts
+	return reportOf(resp, "pod "+name)
+}

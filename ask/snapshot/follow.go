@@ -1,0 +1,222 @@
+package snapshot
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
+)
+
+// Follower keeps the metadata of everything that can be collected in a cluster, or in one namespace
+// and in none, by one list and one watch a kind, with the rights of whoever asks, and makes Worlds
+// of it.
+type Follower struct {
+	client    metadata.Interface
+	reader    *Reader
+	namespace string // the only one that is followed; empty: all are
+	logger    logr.Logger
+	stop      context.CancelFunc
+	working   sync.WaitGroup // discovery, and a reflector for each kind
+
+	mu      sync.Mutex
+	kinds   map[schema.GroupResource]*followed
+	all     []graph.Resource // that are served, those without lists among them
+	unheard map[string]string
+	found   map[insight.Object]types.UID // by kind and name: what was looked for, so that not all objects are looked at each time
+	lost    string                       // why discovery does not answer; empty: it does
+	version int64                        // counts what has changed
+	in      map[string]int64             // by namespace: the version of the last change in it
+	changed await.Change                 // when something does
+
+	changes   []change // of objects, the last ones
+	forgotten int64    // the version of the last one before them
+	renewed   int64    // the version of what has changed last besides objects
+
+	making sync.Mutex // held while Worlds are brought up to date, which takes mu, too
+	worlds []*kept
+	turn   int64
+}
+
+// mostFound is how many objects are remembered that were looked for.
+const mostFound = 1000
+
+// rediscovery is how often it is asked which kinds there are.
+const rediscovery = 10 * time.Second
+
+// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty.
+// It ends with ctx, or Close. An error means that nothing is known.
+func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error) {
+	client, err := r.metadata()
+	if err != nil {
+		return nil, err
+	}
+	f := newFollower(client, r, namespace)
+	ctx, f.stop = context.WithCancel(ctx)
+	if err := f.discover(ctx); err != nil {
+		f.Close()
+		return nil, err
+	}
+	f.working.Go(func() {
+		tick := time.NewTicker(rediscovery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = f.discover(ctx) // Lost tells
+			}
+		}
+	})
+	return f, nil
+}
+
+// Close ends it, and waits until nothing of it goes on.
+func (f *Follower) Close() {
+	f.stop()
+	f.working.Wait()
+}
+
+func newFollower(client metadata.Interface, r *Reader, namespace string) *Follower {
+	return &Follower{
+		client: client, reader: r, namespace: namespace, logger: logr.Discard(),
+		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{}, found: map[insight.Object]types.UID{},
+	}
+}
+
+// discover begins to follow kinds that are new, and ends it of those that are not served any more.
+func (f *Follower) discover(ctx context.Context) error {
+	f.mu.Lock()
+	before := f.all
+	f.mu.Unlock()
+	if c, ok := f.reader.Discovery.(discovery.CachedDiscoveryInterface); ok {
+		c.Invalidate()
+	}
+	found, unheard, err := kinds.Discover(f.reader.Discovery, kinds.Ignored, before)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found == nil {
+		if why := ReasonOf(err); f.lost != why {
+			f.lost = why
+			f.renew()
+		}
+		return err
+	}
+	silent := map[string]string{}
+	for _, gv := range unheard {
+		silent[gv] = ReasonOf(err)
+	}
+	if f.lost != "" || !maps.Equal(f.unheard, silent) || !reflect.DeepEqual(f.all, found) {
+		f.renew()
+	}
+	f.lost, f.all, f.unheard = "", found, silent
+	served := map[schema.GroupResource]bool{}
+	for _, k := range found {
+		gr := k.GroupResource()
+		if !k.Collected {
+			continue
+		}
+		served[gr] = true
+		if old := f.kinds[gr]; old == nil || old.kind.Version != k.Version {
+			if old != nil {
+				old.stop()
+			}
+			f.kinds[gr] = f.follow(ctx, k)
+		}
+	}
+	for gr, k := range f.kinds {
+		if !served[gr] {
+			k.stop()
+			delete(f.kinds, gr)
+		}
+	}
+	return nil
+}
+
+func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
+	ctx, stop := context.WithCancel(ctx)
+	one := &followed{follower: f, kind: k, stop: stop, objects: map[string]map[types.UID]*metav1.PartialObjectMetadata{}}
+	everywhere := f.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource})
+	var of metadata.ResourceInterface = everywhere
+	if k.Namespaced && f.namespace != "" {
+		of = everywhere.Namespace(f.namespace)
+	}
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := of.List(ctx, o)
+			one.answered(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := of.Watch(ctx, o)
+			one.answered(err)
+			return w, err
+		},
+	}, f.client), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Logger: &f.logger, Name: k.GroupResource().String()})
+	reflector.WatchListPageSize = pageSize
+	f.working.Go(func() { reflector.RunWithContext(ctx) })
+	return one
+}
+
+// renew says that something else than an object has changed. The lock is held.
+func (f *Follower) renew() {
+	f.note("")
+	f.renewed = f.version
+}
+
+// note says that something has changed in a namespace; empty: in none, so that it may matter in
+// all. The lock is held.
+func (f *Follower) note(namespace string) {
+	f.version++
+	f.in[namespace] = f.version
+	f.changed.Notify()
+}
+
+// Changed is how far the Follower is, and a channel that is closed when it is further.
+func (f *Follower) Changed() (version int64, further <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version, f.changed.Next()
+}
+
+// Version is how far the Follower is with what a World of a namespace rests on; of the cluster, if
+// it is empty.
+func (f *Follower) Version(namespace string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if namespace == "" {
+		return f.version
+	}
+	return max(f.in[namespace], f.in[""])
+}
+
+// Listed waits until every kind has been listed that can be, or ctx ends.
+func (f *Follower) Listed(ctx context.Context) {
+	for {
+		_, further := f.Changed()
+		if f.Health().Waiting == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-further:
+		}
+	}
+}

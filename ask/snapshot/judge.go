@@ -1,0 +1,185 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/policyfacts"
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// Judge is what policies say about the delete of an object: that it is refused, and why, or
+// warnings. What cannot be read or asked for that is a doubt: whether it is refused is not known
+// then.
+func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
+	gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
+	v, err := p.judge(ctx, object, gvr, options)
+	if err != nil {
+		return insight.Verdict{Doubt: words.Printable(strings.Join(strings.Fields(err.Error()), " "))}
+	}
+	return v
+}
+
+func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
+	gvr schema.GroupVersionResource, options metav1.DeleteOptions) (insight.Verdict, error) {
+	ns, err := p.namespace(ctx, object.GetNamespace())
+	if err = cmp.Or(p.unknownUser, err); err != nil {
+		return insight.Verdict{}, err
+	}
+	q := policies.Question{
+		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
+		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
+		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"},
+		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
+	}
+	if options.PropagationPolicy != nil {
+		q.Options["propagationPolicy"] = string(*options.PropagationPolicy)
+	}
+	if options.GracePeriodSeconds != nil {
+		q.Options["gracePeriodSeconds"] = *options.GracePeriodSeconds
+	}
+	if gvr.GroupResource() == namespacesKind {
+		q.Namespace = q.Name // as admission has it
+	}
+	d, err := p.decide(ctx, &q)
+	if err != nil {
+		return insight.Verdict{}, err
+	}
+	if d.Allowed {
+		more, err := p.cascade(ctx, q)
+		if err != nil {
+			return insight.Verdict{}, err
+		}
+		more.Warnings = append(d.Warnings, more.Warnings...)
+		d = more
+	}
+	v := insight.Verdict{Refused: !d.Allowed, Message: d.Message, Warnings: d.Warnings}
+	if p.All {
+		v.Protected = p.protected(ctx, q)
+	}
+	if v.Refused && strings.Contains(v.Message, v1alpha1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
+		if value, known := p.set.Confirmation(q); known {
+			in := ""
+			if object.GetNamespace() != "" {
+				in = " -n " + object.GetNamespace()
+			}
+			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1alpha1.ConfirmDeleteAnnotation, value)
+		}
+	}
+	return v, nil
+}
+
+var (
+	namespacesKind = schema.GroupResource{Resource: "namespaces"}
+	definitions    = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+)
+
+// mostRounds is how often a decision may need to know more about the user's permissions.
+const mostRounds = 4
+
+func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.Decision, error) {
+	for range mostRounds {
+		d := p.set.Decide(*q)
+		if d.AsksCollector {
+			q.Collector = p.collector(ctx)
+			d = p.set.Decide(*q)
+		}
+		if len(d.Needs) == 0 {
+			if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
+				return d, nil
+			}
+			told := *q
+			if p.answer(ctx, &told, d.Discloses, disclosing) != nil {
+				return d, nil // it is refused, and tells less
+			}
+			return p.set.Decide(told), nil
+		}
+		if err := p.answer(ctx, q, d.Needs, deciding); err != nil {
+			return d, err
+		}
+	}
+	return policies.Decision{}, errors.New("policies ask for ever more permissions")
+}
+
+// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever
+// may not look does not know.
+func (p *Policies) collector(ctx context.Context) policies.Collector {
+	if p.collects == policies.CollectorUnknown {
+		p.collects = p.readCollector(ctx)
+	}
+	return p.collects
+}
+
+func (p *Policies) readCollector(ctx context.Context) policies.Collector {
+	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.CollectorCanary).String()})
+	if err != nil {
+		return policies.OthersCollect
+	}
+	for i := range list.Items {
+		if c, err := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); err == nil && c == policies.WeirCollects {
+			return c
+		}
+	}
+	return policies.OthersCollect
+}
+
+// mostDisclosed is how many permissions are looked up only for what a refusal tells.
+const mostDisclosed = 64
+
+// asking is for what permissions are asked about.
+type asking bool
+
+const (
+	deciding   asking = true
+	disclosing asking = false // what is told: the decision is the same
+)
+
+// answer asks about permissions. What is not known for a decision is noted.
+func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access, why asking) error {
+	answers := maps.Clone(q.Answers)
+	if answers == nil {
+		answers = map[policies.Access]policies.Answer{}
+	}
+	for _, need := range needs {
+		may, err := p.may(ctx, need)
+		if err != nil {
+			if why == deciding {
+				p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
+			}
+			return fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
+		}
+		answers[need] = may
+	}
+	q.Answers = answers
+	return nil
+}
+
+// may asks the API server what the user may do.
+func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer, error) {
+	review, err := p.clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return policies.Answer(review.Status.Allowed), nil
+}

@@ -1,0 +1,285 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/policyfacts"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// Policies are those of a cluster, with what it takes to ask them about deletes of one user:
+// whoever reads.
+type Policies struct {
+	// All has a verdict name all that is protected of what goes along.
+	All bool
+
+	set           *policies.Set
+	world         *insight.World
+	clients       kubernetes.Interface
+	objects       dynamic.Interface
+	lister        *finalizers.Lister
+	user          policies.User
+	namespaces    map[string]map[string]any
+	addsFinalizer map[schema.GroupResource]bool
+	lists         map[place][]*metav1.PartialObjectMetadata
+	unread        map[string]error   // namespaces that could not be read
+	whole         int                // objects that were read whole so far
+	collects      policies.Collector // unknown until a caller asks
+	unknownUser   error              // why it is not known who reads; nil: it is
+}
+
+// mostFull is how many objects are read whole because a condition looks at more than metadata, to
+// tell how their deletions go on.
+const mostFull = 1000
+
+// policyKinds are the kinds of policies that have a say about deletes.
+var policyKinds = []string{"deletionpolicies", "drainpolicies"}
+
+// Policies reads the policies of the cluster that a World is of. nil: it has none. What could not
+// be read is noted in the World.
+func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
+	p := &Policies{world: w, namespaces: map[string]map[string]any{}, lists: map[place][]*metav1.PartialObjectMetadata{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
+	var err error
+	if p.objects, err = dynamic.NewForConfig(r.Config); err != nil {
+		return nil, fmt.Errorf("make a client for policies: %w", err)
+	}
+	if p.clients, err = kubernetes.NewForConfig(r.Config); err != nil {
+		return nil, fmt.Errorf("make a client for reviews: %w", err)
+	}
+	if p.lister, err = finalizers.NewLister(r.Config); err != nil {
+		return nil, err
+	}
+	var sources []policies.Source
+	for _, resource := range policyKinds {
+		gr := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource}
+		if !w.Serves(gr) {
+			continue // Weir's policies are not known here
+		}
+		list, err := p.objects.Resource(gr.WithVersion(v1alpha1.GroupVersion.Version)).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err): // and not any more
+			continue
+		case err != nil:
+			w.NotListed(gr, apierrors.IsForbidden(err), ReasonOf(err)+" (so what they refuse and change is not known)")
+			continue
+		}
+		for i := range list.Items {
+			sources = append(sources, policies.Source{Object: list.Items[i].Object})
+		}
+	}
+	if len(sources) == 0 {
+		return nil, nil
+	}
+	p.set = policies.Build(nil, sources, policies.Options{Namespace: p.home(ctx)}) //nolint:contextcheck // admitting a policy costs microseconds
+	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		// How deletions go on does not depend on who asks.
+		p.unknownUser = fmt.Errorf("the API server does not say who you are: %s", ReasonOf(err))
+		w.Missed("who you are, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
+		return p, nil
+	}
+	u := review.Status.UserInfo
+	p.user = policies.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: map[string][]string{}}
+	for k, v := range u.Extra {
+		p.user.Extra[k] = v
+	}
+	return p, nil
+}
+
+// PoliciesUnread tells whether some kind of policies could not be read, so that what is said about
+// a World may lack what they say.
+func PoliciesUnread(w *insight.World) bool {
+	return slices.ContainsFunc(policyKinds, func(resource string) bool {
+		return w.Unreadable(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource})
+	})
+}
+
+// metaOf is the metadata of an object that was listed.
+func (p *Policies) metaOf(uid types.UID, gvk schema.GroupVersionKind) (map[string]any, error) {
+	m := p.world.Meta(uid)
+	if m == nil {
+		return nil, nil
+	}
+	return asMap(m, gvk)
+}
+
+func asMap(m *metav1.PartialObjectMetadata, gvk schema.GroupVersionKind) (map[string]any, error) {
+	whole := *m
+	whole.SetGroupVersionKind(gvk)
+	whole.ManagedFields = nil
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&whole)
+}
+
+// namespace is the live Namespace that an object is in; nil for none.
+func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if ns, ok := p.namespaces[name]; ok {
+		return ns, p.unread[name]
+	}
+	u, err := p.objects.Resource(namespacesKind.WithVersion("v1")).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		p.namespaces[name], p.unread[name] = nil, fmt.Errorf("the namespace %q, by whose labels policies select, could not be read: %s", name, ReasonOf(err))
+		p.world.Missed(fmt.Sprintf("the namespace %q, by whose labels policies select,", name), apierrors.IsForbidden(err), ReasonOf(err))
+		return nil, p.unread[name]
+	}
+	p.namespaces[name] = u.Object
+	return u.Object, nil
+}
+
+// Waves is the order in which policies have the content of a namespace go; nil for one that no
+// policy selects.
+func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.View) int {
+	return func(namespace string) func(graph.View) int {
+		ns, err := p.namespace(ctx, namespace)
+		if err != nil {
+			return nil
+		}
+		drain := p.set.DrainOf(ns)
+		if drain == nil {
+			return nil
+		}
+		return func(v graph.View) int {
+			object, err := p.metaOf(v.UID, schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName})
+			if err != nil {
+				return len(drain.Waves) - 1
+			}
+			return drain.Wave(v.Kind, object)
+		}
+	}
+}
+
+// Protects is why policies refuse a collector the delete of an object, as the webhook would; empty
+// where they do not. doubt is why that is not known.
+func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt string) {
+	facts := policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) })
+	return func(v graph.View) (why, doubt string) {
+		holds := v.Kind == namespacesKind || v.Kind == definitions
+		if !p.set.Guards(v.Kind) && !holds {
+			return "", ""
+		}
+		object, ns, err := p.stored(ctx, &v)
+		if err != nil {
+			return "", err.Error()
+		}
+		if object == nil {
+			return "", ""
+		}
+		q := policies.Question{
+			Operation: policies.Delete, Asked: policies.WebhookGuard, User: policies.User{Name: policies.GarbageCollector},
+			Kind:     schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName},
+			Resource: v.Kind.WithVersion(v.Version), Namespace: v.Namespace, Name: v.Name,
+			OldObject: object, NamespaceObject: ns, Facts: facts,
+		}
+		d := p.set.Decide(q)
+		if d.Allowed && holds {
+			if d, err = p.cascade(ctx, asHolder(q)); err != nil {
+				return "", err.Error()
+			}
+		}
+		switch {
+		case d.Allowed:
+			return "", ""
+		case d.Unjudged:
+			return "", d.Message
+		}
+		return d.Audit[policies.AuditRefused], ""
+	}
+}
+
+// asHolder is the question about a Namespace or a definition as admission has it, of which the
+// World has the metadata.
+func asHolder(q policies.Question) policies.Question {
+	if q.Resource.GroupResource() == namespacesKind {
+		q.Namespace = q.Name
+		return q
+	}
+	of := schema.ParseGroupResource(q.Name) // by which a definition is named
+	q.OldObject["spec"] = map[string]any{"group": of.Group, "names": map[string]any{"plural": of.Resource}}
+	return q
+}
+
+// stored is an object as policies look at it, and its namespace; nil if it is gone. More than its
+// metadata is read where they look at that.
+func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[string]any, err error) {
+	object, err = p.metaOf(v.UID, schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName})
+	if err != nil || object == nil {
+		return nil, nil, nil //nolint:nilerr // it is not known any more
+	}
+	if ns, err = p.namespace(ctx, v.Namespace); err != nil {
+		return nil, nil, err
+	}
+	if !p.set.LooksBeyondMetadata(v.Kind) {
+		return object, ns, nil
+	}
+	if p.whole++; p.whole > mostFull {
+		return nil, nil, errors.New("policies look at more than its metadata, and it was not read: there are too many")
+	}
+	u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, errors.New("policies look at more than its metadata, and it could not be read: " + ReasonOf(err))
+	}
+	return u.Object, ns, nil
+}
+
+// Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is
+// as the DELETE leaves it.
+func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
+	return func(v graph.View) insight.Enforcement {
+		addsFinalizer, known := p.addsFinalizer[v.Kind]
+		if !known {
+			addsFinalizer, _ = p.set.AddsFinalizer(v.Kind)
+			p.addsFinalizer[v.Kind] = addsFinalizer
+		}
+		if !addsFinalizer {
+			return insight.Enforcement{}
+		}
+		object, ns, err := p.stored(ctx, &v)
+		if err != nil {
+			return insight.Enforcement{Doubt: err.Error()}
+		}
+		if object == nil {
+			return insight.Enforcement{}
+		}
+		gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
+		if err := unstructured.SetNestedStringSlice(object, v.Finalizers, "metadata", "finalizers"); err != nil {
+			return insight.Enforcement{Doubt: err.Error()}
+		}
+		s := p.set.Enforce(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
+		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
+		if s.Limit != nil {
+			out.Limit, out.LimitBy = &s.Limit.Most, s.Limit.By
+			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
+				out.Unheld = "a garbage collector that is not Weir may delete dependents before a person has decided"
+			}
+		}
+		if s.KeepsSome() {
+			out.Keeps = s.Keeps
+			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
+				out.Doubt = "a garbage collector that is not Weir may delete dependents before they are released"
+			}
+		}
+		for _, e := range s.Errors {
+			out.Doubt = e.String()
+		}
+		return out
+	}
+}

@@ -1,0 +1,110 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/weir-dev/weir/ask/insight"
+)
+
+func treeCommand() *cobra.Command {
+	a := newAsking()
+	var up, down, watch bool
+	outputs := []string{"wide", "json", "yaml", "name", "dot"}
+	cmd := &cobra.Command{
+		Use:   "tree (TYPE NAME | TYPE/NAME)",
+		Short: "Show who owns an object, and what it owns",
+		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what is being deleted,
+what holds it and what blocks its owner. Of a namespace it also shows what is in it, of a definition its objects:
+without ages, unless with --full or -o wide. Nothing has to be installed in the cluster.
+
+  ▶  the object
+  !  is being deleted
+  ?  names an owner that is not there`,
+		Example: `  kubectl weir tree deployment web
+  kubectl weir tree deployment web --watch
+  kubectl weir tree pod/web-5d9c-x2x5k --up
+  kubectl weir tree namespace shop`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if up && down {
+				return errors.New("--up and --down: only one of them; without either, both are drawn")
+			}
+			direction := insight.Both
+			if up {
+				direction = insight.Up
+			} else if down {
+				direction = insight.Down
+			}
+			if watch {
+				return a.watchTree(cmd, args, direction)
+			}
+			return a.about(cmd, args, outputs, func(_ context.Context, w *insight.World, o *resource.Info) error {
+				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
+			})
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	cmd.Flags().BoolVar(&up, "up", false, "owners only")
+	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "draw it again whenever it changes, until the object is gone or Ctrl-C")
+	return cmd
+}
+
+// about answers a question about the one object that the arguments mean.
+func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(context.Context, *insight.World, *resource.Info) error) error {
+	if err := a.checkOutput(outputs...); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	w, o, err := a.one(ctx, args)
+	if err != nil {
+		return err
+	}
+	if err := answer(ctx, w, o); err != nil {
+		return err
+	}
+	a.unread(cmd.ErrOrStderr(), w)
+	return nil
+}
+
+// one is the object that the arguments mean, and all that hangs together with it.
+func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resource.Info, error) {
+	objects, err := a.objects(ctx, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(objects) != 1 {
+		return nil, nil, fmt.Errorf("name one object: these are %d", len(objects))
+	}
+	w, err := a.read(ctx, scopeOf(objects))
+	if err != nil {
+		return nil, nil, err
+	}
+	o := objects[0]
+	if _, ok := w.Graph.Find(whole(o).GetUID()); !ok {
+		return nil, nil, fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
+	}
+	return w, o, nil
+}
+
+func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, direction insight.Direction) error {
+	if a.output == "dot" {
+		return w.DOT(out, uid)
+	}
+	roots := w.Tree(uid, direction, time.Now())
+	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
+		return err
+	}
+	if a.output == "name" {
+		return printNames(out, insight.Named(roots))
+	}
+	return insight.DrawTree(out, roots, a.style(out))
+}

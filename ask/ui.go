@@ -1,0 +1,115 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/page"
+)
+
+func uiCommand() *cobra.Command {
+	a := newAsking()
+	var port int
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Serve a page that answers all of this, and follows the cluster",
+		Long: `Serve a page on this machine that shows what is in the cluster, what the delete of an object does, why something does not
+go, and what is being deleted, and that follows the cluster: it lists and watches the metadata of all kinds that you may list.
+It changes nothing, and loads nothing from anywhere else. Whoever has the address that is printed may see what you may see; it
+is another one at each start, and works on this machine only. Ctrl-C ends it.`,
+		Example: `  kubectl weir ui
+  kubectl weir ui -n shop       # this namespace only, for who may not list others
+  kubectl weir ui --port 8000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			options, err := a.page(ctx)
+			if err != nil {
+				return err
+			}
+			defer options.Follower.Close()
+			p, err := page.Listen(options, port)
+			if err != nil {
+				return err
+			}
+			say(cmd.OutOrStdout(), "%s", p.URL())
+			say(cmd.ErrOrStderr(), "The page shows %s with your rights, to whoever has this address. Ctrl-C ends it.", options.Cluster)
+			return p.Serve(ctx)
+		},
+	}
+	a.registerCluster(cmd)
+	a.endWith(cmd)
+	quiet(cmd)
+	cmd.Flags().IntVar(&port, "port", 0, "the port of the page on this machine; 0: any that is free")
+	return cmd
+}
+
+// page is what the page shows of the cluster of the flags.
+func (a *asking) page(ctx context.Context) (page.Options, error) {
+	reader, err := a.reader()
+	if err != nil {
+		return page.Options{}, err
+	}
+	reader.Config = rest.CopyConfig(reader.Config)
+	reader.Config.QPS = -1 // an answer is a few requests, and the page has only so many at the same time
+	client, err := dynamic.NewForConfig(reader.Config)
+	if err != nil {
+		return page.Options{}, err
+	}
+	// A namespace that the context names is what its user works in, and no bound; one that a flag
+	// names is asked for.
+	follower, err := reader.Follow(ctx, *a.flags.Namespace)
+	if err != nil {
+		return page.Options{}, unanswered(err)
+	}
+	running := &components{client: client}
+	return page.Options{
+		Cluster: a.cluster(reader.Config.Host), Flags: a.flagsOf(a.context()), Follower: follower, Policies: reader.Policies,
+		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+			if namespace == "" {
+				return client.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
+			}
+			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
+			f := factsOf(ctx, client, running, w, kind, object)
+			judge, err := reader.Policies(ctx, w)
+			if err != nil {
+				w.Missed("policies", false, err.Error())
+			}
+			askPolicies(ctx, judge, w, kind, object, &f)
+			return f
+		},
+		Heard: func(ctx context.Context, w *insight.World, in string) {
+			(&factReader{client: client, world: w}).heard(ctx, in)
+		},
+	}, nil
+}
+
+// cluster is how the user knows the cluster: by the name of the context, or where it is.
+func (a *asking) cluster(host string) string {
+	if name := a.context(); name != "" {
+		return fmt.Sprintf("the context %s, %s", name, host)
+	}
+	return host
+}
+
+// context is the name of the context; empty if there is none.
+func (a *asking) context() string {
+	if *a.flags.Context != "" {
+		return *a.flags.Context
+	}
+	raw, err := a.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	return raw.CurrentContext
+}

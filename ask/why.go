@@ -1,0 +1,102 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/weir-dev/weir/ask/insight"
+)
+
+func whyCommand() *cobra.Command {
+	a := newAsking()
+	var try bool
+	outputs := []string{"json", "yaml"}
+	cmd := &cobra.Command{
+		Use:   "why (TYPE NAME | TYPE/NAME)",
+		Short: "Say why an object is there, why it does not go, and who has to act",
+		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence, and which command
+shows more. The answer names the evidence as it was found, which proves no more than it says. Nothing has to be installed in the cluster.
+
+For an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has created since.
+
+With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
+(dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
+webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
+With --as the requests are tried as another user, such as the garbage collector.`,
+		Example: `  kubectl weir why namespace shop
+  kubectl weir why pvc/data-0
+  kubectl weir why deployment web --try
+  kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
+				if err := a.elsewhere(ctx, w, w.SoughtBy(whole(o).GetUID())); err != nil {
+					return err
+				}
+				facts, err := a.facts(ctx, w, o)
+				if err := errors.Join(err, ctx.Err()); err != nil {
+					return err
+				}
+				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
+				if try {
+					answer.Take(a.try(ctx, w, whole(o).GetUID()))
+				} else {
+					answer.Offer(w.Trials(whole(o).GetUID()))
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				answer.WithFlags(a.clusterFlags())
+				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
+					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
+				}); done {
+					return err
+				}
+				return answer.Draw(cmd.OutOrStdout(), a.style(cmd.OutOrStdout()))
+			})
+			if apierrors.IsNotFound(err) && len(args) > 0 {
+				return a.whyGone(cmd, args, err)
+			}
+			return err
+		},
+	}
+	a.register(cmd, outputs...)
+	a.registerNames(cmd)
+	cmd.Flags().BoolVar(&try, "try", false, "also try, without effect, the requests that have to be accepted before the object can go")
+	return cmd
+}
+
+// whyGone says of an object that is not there what is recorded of its deletion, and what took its
+// place.
+func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
+	ctx := cmd.Context()
+	namespace, about, err := a.historyOf(args)
+	if err != nil {
+		return notFound
+	}
+	events, err := a.cascades(ctx, namespace)
+	if err != nil {
+		return fmt.Errorf("%w; and Events, which may tell why, cannot be read: %w", notFound, err)
+	}
+	w, err := a.read(ctx, about.Namespace)
+	if err != nil {
+		return err
+	}
+	answer, ok := w.Gone(about.Object, about.kindName, events, time.Now())
+	if !ok {
+		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request", notFound)
+	}
+	defer a.unread(cmd.ErrOrStderr(), w)
+	answer.WithFlags(a.clusterFlags())
+	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
+		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
+	}); done {
+		return err
+	}
+	return answer.Draw(cmd.OutOrStdout(), a.style(cmd.OutOrStdout()))
+}

@@ -1,0 +1,63 @@
+package shadow
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
+)
+
+// TestAReportIsReadHoweverLongNamesAre: with all the differences that are kept, all their steps,
+// and names that whoever may write objects of one namespace has chosen.
+func TestAReportIsReadHoweverLongNamesAre(t *testing.T) {
+	const late = time.Minute
+	for _, letters := range []string{`"`, `\`, "<", "x\xff", "\x1b", "\u2028", "ü"} {
+		long := strings.Repeat(letters, 3*mostWhy)
+		var whys []string
+		for step := range mostSteps + 2 {
+			whys = append(whys, fmt.Sprint(step, long))
+		}
+		l := NewLedger(start, late)
+		for i := range mostDifferences + mostOnPurpose + 2 {
+			uid := types.UID(fmt.Sprintf("%036d", i))
+			a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: configMaps, Namespace: "shop", Name: long, UID: uid}}
+			if i < mostOnPurpose {
+				l.Wrote(uid, duringForeground)
+			}
+			for _, a.Why = range whys {
+				l.Decided(start, uid, a, graph.View{}, true)
+			}
+			if kept := l.open[uid].action.Why; len(kept) > mostWhy {
+				t.Fatalf("%d bytes of a reason are kept while it is open", len(kept))
+			}
+		}
+		l.Overdue(start.Add(late), nil)
+		var unseen []report.Unseen
+		for i := range 2 * mostUnseen {
+			unseen = append(unseen, report.Unseen{What: fmt.Sprintf("%063d.%0253d", i, i), Why: long})
+		}
+		l.sight.look(start, true, unseen)
+		r := l.Report(start, true)
+		var out bytes.Buffer
+		if err := r.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		size := out.Len()
+		again, err := report.Read(&out)
+		if err != nil {
+			t.Fatalf("%q: a report of %d bytes: %v", letters, size, err)
+		}
+		if len(again.Differences) != mostDifferences || len(again.OnPurpose) != mostOnPurpose || again.More != 2 {
+			t.Errorf("%q: %d differences and %d on purpose, and %d more", letters, len(again.Differences), len(again.OnPurpose), again.More)
+		}
+		if d := again.Differences[0]; len(d.History) != mostSteps || d.Skipped != 3 || !strings.HasSuffix(d.Why, "…") || !strings.HasSuffix(d.Object, "…") {
+			t.Errorf("%q: %d steps and %d skipped, of %s, because %s", letters, len(d.History), d.Skipped, d.Object, d.Why)
+		}
+	}
+}

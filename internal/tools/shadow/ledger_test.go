@@ -1,0 +1,259 @@
+package shadow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func ref(name, version string) graph.Ref {
+	return graph.Ref{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: version}
+}
+
+func action(verb graph.Verb, version string) graph.Action {
+	return graph.Action{Verb: verb, Object: ref("leaf", version), Why: "owner is gone"}
+}
+
+func view(version string, change ...func(*graph.View)) graph.View {
+	v := graph.View{Ref: ref("leaf", version)}
+	for _, f := range change {
+		f(&v)
+	}
+	return v
+}
+
+func deleting(v *graph.View) { v.Deleting = true }
+
+func owned(verdicts ...string) func(*graph.View) {
+	return func(v *graph.View) {
+		for _, verdict := range verdicts {
+			v.Owners = append(v.Owners, graph.OwnerView{Verdict: verdict})
+		}
+	}
+}
+
+// short is a report in short.
+func short(r report.Report) string {
+	var parts []string
+	for _, verb := range []string{"delete", "release", "unfinalize"} {
+		for _, how := range []string{report.Done, report.Withdrawn, report.Late, "open"} {
+			if n := r.Decisions[verb][how]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s %d", verb, how, n))
+			}
+		}
+	}
+	for _, how := range []string{report.Sooner, report.Others, report.Kept} {
+		if n := r.Deletes[how]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", how, n))
+		}
+	}
+	for _, d := range r.Differences {
+		parts = append(parts, fmt.Sprintf("difference %s %s ended %t", d.What, d.Object, d.Ended != nil))
+	}
+	for _, d := range r.OnPurpose {
+		parts = append(parts, fmt.Sprintf("%s %s on purpose: %s", d.What, d.Object, d.OnPurpose))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func TestWhatBecomesOfDecisions(t *testing.T) {
+	const late = time.Minute
+	keep := graph.Action{Verb: graph.Keep, Object: ref("leaf", "2")}
+	for name, c := range map[string]struct {
+		then func(l *Ledger)
+		want string
+	}{
+		"a delete is open":    {func(*Ledger) {}, "delete open 1"},
+		"it goes":             {func(l *Ledger) { l.Gone(start.Add(time.Second), action(graph.Delete, "1"), view("1", owned("absent"))) }, "delete done 1"},
+		"it is not followed":  {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", graph.Action{}, graph.View{}, false) }, "delete withdrawn 1"},
+		"it terminates":       {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("2", deleting), true) }, "delete done 1"},
+		"an owner turns up":   {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", keep, view("1"), true) }, "delete withdrawn 1"},
+		"it is decided again": {func(l *Ledger) { l.Decided(start.Add(time.Second), "leaf", action(graph.Delete, "2"), view("2"), true) }, "delete open 1"},
+		"another is decided": {func(l *Ledger) {
+			l.Decided(start.Add(time.Second), "leaf", action(graph.Release, "2"), view("2"), true)
+		}, "delete withdrawn 1; release open 1"},
+		"released": {func(l *Ledger) {
+			l.Decided(start, "leaf", action(graph.Release, "2"), view("2"), true)
+			l.Decided(start, "leaf", keep, view("3"), true)
+		}, "delete withdrawn 1; release done 1"},
+		"a lookup is no decision":  {func(l *Ledger) { l.Decided(start, "leaf", action(graph.Lookup, "1"), view("1"), true) }, "delete withdrawn 1"},
+		"the cluster was restored": {func(l *Ledger) { l.Rewound(start.Add(time.Second)) }, "delete withdrawn 1"},
+		"nobody does it":           {func(l *Ledger) { l.Overdue(start.Add(late), nil) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"not for long":             {func(l *Ledger) { l.Overdue(start.Add(late-1), nil) }, "delete open 1"},
+		"it is told once":          {func(l *Ledger) { l.Overdue(start.Add(late), nil); l.Overdue(start.Add(2*late), nil) }, "delete late 1; delete open 1; difference late configmaps shop/leaf ended false"},
+		"somebody does it late": {func(l *Ledger) {
+			l.Overdue(start.Add(late), nil)
+			l.Gone(start.Add(2*late), action(graph.Delete, "1"), view("1", owned("absent")))
+		}, "delete done 1; delete late 1; difference late configmaps shop/leaf ended true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, late)
+			l.Decided(start, "leaf", action(graph.Delete, "1"), view("1", owned("absent")), true)
+			c.then(l)
+			if diff := cmp.Diff(c.want, short(l.Report(start.Add(time.Hour), true))); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWithoutADecision(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb graph.Verb
+		view graph.View
+		want string
+	}{
+		"nobody's dependent":                       {graph.Keep, view("1"), ""},
+		"it terminated before":                     {graph.Keep, view("1", deleting, owned("absent")), ""},
+		"before the decision was told":             {graph.Delete, view("1", owned("absent")), "sooner 1"},
+		"before an owner was looked up":            {graph.Lookup, view("1", owned("unknown", "absent")), "sooner 1"},
+		"an owner lives":                           {graph.Keep, view("1", owned("present", "absent")), "others 1"},
+		"one of two is not known":                  {graph.Keep, view("1", owned("present", "unknown")), "others 1"},
+		"an owner cannot be determined":            {graph.Keep, view("1", owned("unresolvable", "absent")), "others 1"},
+		"to be released by one, and another lives": {graph.Release, view("1", owned(orphaned, "present")), "others 1"},
+		"its owner still lets its dependents go":   {graph.Release, view("1", owned("orphaning")), "others 1"},
+		"its owner was orphaned":                   {graph.Release, view("1", owned(orphaned)), "kept 1; kept configmaps shop/leaf on purpose: " + afterOrphaning},
+		"kept, although all owners are gone":       {graph.Wait, view("1", owned("absent")), "kept 1; difference kept configmaps shop/leaf ended true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, time.Minute)
+			l.Gone(start, action(c.verb, "1"), c.view)
+			if diff := cmp.Diff(c.want, short(l.Report(start, true))); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatIsReleasedAndDeletedIsCompared: that there is nothing left to release is no news, that it
+// was deleted is.
+func TestWhatIsReleasedAndDeletedIsCompared(t *testing.T) {
+	l := NewLedger(start, time.Minute)
+	release := action(graph.Release, "1")
+	l.Decided(start, "leaf", release, view("1", owned("orphaning")), true)
+	l.Gone(start.Add(time.Second), release, view("1", owned(orphaned)))
+	r := l.Report(start, true)
+	if diff := cmp.Diff("release withdrawn 1; kept 1; kept configmaps shop/leaf on purpose: "+afterOrphaning, short(r)); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	want := []report.Step{{At: start, What: "release: owner is gone"}, {At: start.Add(time.Second), What: "withdrawn: it was deleted"}}
+	if diff := cmp.Diff(want, r.OnPurpose[0].History); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+func TestADifferenceHasItsHistory(t *testing.T) {
+	const late = time.Minute
+	l := NewLedger(start, late)
+	a := action(graph.Delete, "1")
+	l.Decided(start, "leaf", a, view("1"), true)
+	for i := range 3 {
+		a.Why = fmt.Sprintf("owner %d is gone", i)
+		l.Decided(start.Add(time.Second), "leaf", a, view("1"), true)
+	}
+	l.Decided(start.Add(2*time.Second), "leaf", a, view("1"), true) // nothing new
+	l.Overdue(start.Add(late), nil)
+	before := l.Report(start, true)
+	for i := range 10 {
+		a.Why = fmt.Sprintf("owner %d is gone, too", i)
+		l.Decided(start.Add(late), "leaf", a, view("1"), true)
+	}
+	l.Decided(start.Add(2*late), "leaf", graph.Action{Verb: graph.Keep, Why: "owned by another"}, view("2"), true)
+	steps := func(r report.Report) (whats []string) {
+		for _, s := range r.Differences[0].History {
+			whats = append(whats, s.What)
+		}
+		return whats
+	}
+	first := []string{"delete: owner is gone", "delete: owner 0 is gone", "delete: owner 1 is gone", "delete: owner 2 is gone"}
+	if diff := cmp.Diff(append(slices.Clone(first), "late"), steps(before)); diff != "" {
+		t.Errorf("history when it is late (-want +got):\n%s", diff)
+	}
+	want := append(first, "delete: owner 7 is gone, too", "delete: owner 8 is gone, too", "delete: owner 9 is gone, too", "withdrawn, now keep: owned by another")
+	after := l.Report(start, true)
+	if diff := cmp.Diff(want, steps(after)); diff != "" || after.Differences[0].Skipped != 8 {
+		t.Errorf("history at its end, without %d (-want +got):\n%s", after.Differences[0].Skipped, diff)
+	}
+}
+
+// TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite only: what is decided later has another
+// reason.
+func TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite(t *testing.T) {
+	const late = time.Minute
+	decide := func(l *Ledger, verb graph.Verb) { l.Decided(start, "leaf", action(verb, "1"), view("1"), true) }
+	for name, c := range map[string]struct {
+		then func(*Ledger)
+		want string
+	}{
+		"it follows":           {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); decide(l, graph.Lookup); decide(l, graph.Delete) }, judgedWhenWritten},
+		"it was decided first": {func(l *Ledger) { decide(l, graph.Delete); l.Wrote("leaf", judgedWhenWritten) }, judgedWhenWritten},
+		"nothing came of it":   {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); decide(l, graph.Keep); decide(l, graph.Delete) }, ""},
+		"it was written again": {func(l *Ledger) { l.Wrote("leaf", judgedWhenWritten); l.Wrote("leaf", ""); decide(l, graph.Delete) }, ""},
+		"another decision": {func(l *Ledger) {
+			l.Wrote("leaf", judgedWhenWritten)
+			decide(l, graph.Release)
+			decide(l, graph.Delete)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(start, late)
+			c.then(l)
+			l.Overdue(start.Add(late), nil)
+			r := l.Report(start, true)
+			found := append(r.Differences, r.OnPurpose...)
+			if len(found) != 1 || found[0].OnPurpose != c.want || (len(r.OnPurpose) == 1) != (c.want != "") {
+				t.Errorf("%+v, want one on purpose: %q", found, c.want)
+			}
+		})
+	}
+}
+
+func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
+	l := NewLedger(start, time.Minute)
+	for i := range mostOpen + 5 {
+		uid := types.UID(fmt.Sprint(i))
+		l.Decided(start, uid, graph.Action{Verb: graph.Delete, Object: graph.Ref{UID: uid}}, graph.View{Ref: graph.Ref{UID: uid}}, true)
+	}
+	_, open := l.Overdue(start.Add(time.Hour), nil)
+	for _, uid := range open {
+		l.Decided(start.Add(time.Hour), uid, graph.Action{}, graph.View{}, false)
+	}
+	r := l.Report(start.Add(time.Hour), true)
+	if r.Forgotten != 5 || len(r.Differences) != mostDifferences || r.More != mostOpen-mostDifferences || len(open) != mostLooks {
+		t.Errorf("%d forgotten, %d differences and %d more, %d to look at", r.Forgotten, len(r.Differences), r.More, len(open))
+	}
+	for range 3 * mostLags {
+		l.deletes.add(time.Second)
+	}
+	for i := range 2 * mostWritten {
+		l.Wrote(types.UID(fmt.Sprintf("written-%d", i)), judgedWhenWritten)
+		l.differ(&report.Difference{OnPurpose: judgedWhenWritten})
+	}
+	if lost := l.Report(start, true).ForgottenWrites; lost != mostWritten {
+		t.Errorf("%d writes are counted that are not remembered, want %d", lost, mostWritten)
+	}
+	if len(l.written) != mostWritten || len(l.purposely) != mostOnPurpose || l.moreOfThose != 2*mostWritten-mostOnPurpose {
+		t.Errorf("%d writes and %d differences on purpose are kept, %d are counted", len(l.written), len(l.purposely), l.moreOfThose)
+	}
+	for range 3 {
+		l.differ(&report.Difference{What: report.Late, Verb: graph.Delete.String(), OnPurpose: judgedWhenWritten})
+		l.differ(&report.Difference{What: report.Late, Verb: graph.Release.String(), OnPurpose: judgedWhenWritten})
+	}
+	if diff := cmp.Diff(map[string]int{judgedWhenWritten: 3}, l.Report(start, true).MoreDeletes); diff != "" {
+		t.Errorf("deletes on purpose that are counted only (-want +got):\n%s", diff)
+	}
+	if len(l.deletes.all) != mostLags {
+		t.Errorf("%d lags are kept", len(l.deletes.all))
+	}
+}

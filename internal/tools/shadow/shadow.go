@@ -1,0 +1,296 @@
+package shadow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/tools/shadow/report"
+)
+
+// DefaultLate is how long the cluster's collector may take for what Weir has decided. It begins
+// again after each failure, up to a quarter of an hour later, but mostly it is done within a
+// second.
+const DefaultLate = 2 * time.Minute
+
+const (
+	sweepEvery  = time.Second // between two looks at what is open
+	reportEvery = 10 * time.Second
+)
+
+// Options are what a Shadow needs to know.
+type Options struct {
+	Store *follow.Store
+	Ready func() error // nil once all kinds have been listed
+	// Undiscovered are group versions that do not answer.
+	Undiscovered func() []string
+	// Faults is how many objects the graph had wrong, as comparisons with the API found: what was
+	// decided about others by them was wrong, too.
+	Faults func() int
+	// Namespaces are read of those that stand still.
+	Namespaces typedcorev1.NamespaceInterface
+	Late       time.Duration // DefaultLate if 0
+	Report     string        // a file for the Report, written every 10 s; empty: none
+	Registry   prometheus.Registerer
+	Log        logr.Logger
+}
+
+// Shadow compares decisions with what happens.
+type Shadow struct {
+	Options
+	metrics *metrics
+
+	mu     sync.Mutex
+	ledger *Ledger
+}
+
+// New makes one that has compared nothing yet.
+func New(o Options) *Shadow {
+	if o.Late == 0 {
+		o.Late = DefaultLate
+	}
+	return &Shadow{Options: o, metrics: newMetrics(o.Registry), ledger: NewLedger(time.Now(), o.Late)}
+}
+
+// Decided takes in a decision. It is called by the workers, who send nothing.
+func (s *Shadow) Decided(uid types.UID, a graph.Action) {
+	v, there := s.Store.Find(uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Decided(time.Now(), uid, a, v, there)
+}
+
+// Showing is told of each object that a watch shows, before the graph is. What it returns is to be
+// called when the graph has it; nil: there is nothing more to see. Workers may come too late to see
+// that an object begins to be deleted: it may be gone by then.
+func (s *Shadow) Showing(o *graph.Object) func() {
+	var before graph.View
+	var decided graph.Action
+	same, there := false, false
+	s.Store.Read(func(g *graph.Graph) {
+		if same, there = g.Refers(o); !there || same && !o.Deleting {
+			return
+		}
+		before, _ = g.Find(o.UID)
+		decided = g.Decide(o.UID)
+	})
+	if there && o.Deleting && !before.Deleting {
+		s.Going(o.UID)
+		return nil
+	}
+	if there && o.Deleting && ends(before, o.Finalizers) {
+		s.unawaited(decided, before)
+	}
+	freed := missed(before.Owners, o.Owners)
+	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
+	if !follows && len(freed) == 0 {
+		return nil
+	}
+	return func() {
+		s.freed(freed)
+		if follows {
+			s.shown(o.UID, before, there)
+		}
+	}
+}
+
+// freed is told of owners that an object blocks no more, at which the cluster does not look again
+// for that.
+func (s *Shadow) freed(owners []types.UID) {
+	for _, uid := range owners {
+		goes := false
+		s.Store.Read(func(g *graph.Graph) {
+			a := g.Decide(uid)
+			goes = a.Verb == graph.Unfinalize && a.Finalizer == metav1.FinalizerDeleteDependents
+		})
+		if goes {
+			s.mu.Lock()
+			s.ledger.Wrote(uid, nothingBlocks)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// shown is told that the graph has an object that is new, or whose references have changed. What is
+// decided about it now, or when an owner was looked up, follows from that write.
+func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
+	purpose := ""
+	s.Store.Read(func(g *graph.Graph) {
+		v, there := g.Find(uid)
+		if verb := g.Decide(uid).Verb; !there || verb != graph.Delete && verb != graph.Release && verb != graph.Lookup {
+			return
+		}
+		if edited && before.Owners == nil {
+			before.Owners = []graph.OwnerView{}
+		}
+		purpose = written(before.Owners, v)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Wrote(uid, purpose)
+}
+
+// Going is told of each object that is gone, or begins to be deleted, before the graph is.
+func (s *Shadow) Going(uid types.UID) {
+	var v graph.View
+	var a graph.Action
+	there := false
+	s.Store.Read(func(g *graph.Graph) {
+		if v, there = g.Find(uid); there {
+			a, v = g.Decide(uid), withOrphaned(g, v)
+		}
+	})
+	if !there {
+		return
+	}
+	s.unawaited(a, v)
+	s.mu.Lock()
+	how := s.ledger.Gone(time.Now(), a, v)
+	s.mu.Unlock()
+	if how == report.Kept {
+		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why", bounded(a.Why, mostWhy))
+	}
+}
+
+// unawaited is told that an owner goes, or that its finalizer does.
+func (s *Shadow) unawaited(a graph.Action, v graph.View) {
+	s.mu.Lock()
+	told := s.ledger.Unawaited(time.Now(), a, v)
+	s.mu.Unlock()
+	if told {
+		s.Log.Info("its deletion went on, and Weir would have waited", "object", bounded(v.Ref.String(), mostObject), "uid", v.UID, "why", bounded(a.Why, mostWhy))
+	}
+}
+
+// Rewound is told that the history of the API server went back, before everything is listed again.
+func (s *Shadow) Rewound(string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.Rewound(time.Now())
+}
+
+// Run looks at what is open, and writes the report, until ctx ends.
+func (s *Shadow) Run(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	s.mu.Lock()
+	s.ledger.Since = time.Now() // from when there are decisions
+	s.mu.Unlock()
+	reported := time.Time{}
+	for {
+		s.sweep(ctx)
+		if time.Since(reported) >= reportEvery {
+			reported = time.Now()
+			s.report()
+		}
+		select {
+		case <-ctx.Done():
+			s.see()
+			s.report()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweep decides again about what is open: that an object is gone, or has changed, makes no work for
+// anybody.
+func (s *Shadow) sweep(ctx context.Context) {
+	s.see()
+	late, open := s.overdue(time.Now())
+	for _, d := range late {
+		s.Log.Info("the cluster has not done what Weir would do", "object", d.Object, "uid", d.UID, "action", d.Verb, "why", d.Why, "on purpose", d.OnPurpose, "for", s.Late.String())
+	}
+	for _, uid := range open {
+		var a graph.Action
+		s.Store.Read(func(g *graph.Graph) { a = g.Decide(uid) })
+		s.Decided(uid, a)
+	}
+	s.look(ctx)
+	s.metrics.set(s.now())
+}
+
+// overdue makes differences of what is late at a moment. What becomes late after it has its turn in
+// the next sweep: nothing is known of the purpose.
+func (s *Shadow) overdue(now time.Time) (late []report.Difference, open []types.UID) {
+	s.mu.Lock()
+	due := s.ledger.Due(now)
+	s.mu.Unlock()
+	purposes := map[types.UID]string{}
+	for _, a := range due {
+		s.Store.Read(func(g *graph.Graph) {
+			if v, there := g.Find(a.Object.UID); there {
+				purposes[v.UID] = onPurpose(g, a, v)
+			}
+		})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.Overdue(now, purposes)
+}
+
+// see looks at what is seen and what is not.
+func (s *Shadow) see() {
+	ready, unseen := s.Ready() == nil, notSeen(s.Store.Stats().Kinds, s.Undiscovered())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.sight.look(time.Now(), ready, unseen)
+}
+
+func (s *Shadow) now() report.Report {
+	ready := s.Ready() == nil
+	faults := s.Faults()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.ledger.Report(time.Now(), ready)
+	r.Faults = faults
+	return r
+}
+
+func (s *Shadow) report() {
+	if s.Report == "" {
+		return
+	}
+	if err := write(s.Report, s.now()); err != nil {
+		s.Log.Error(err, "write the report")
+	}
+}
+
+// write replaces a file as a whole: who reads it sees one report or the other.
+func write(path string, r report.Report) error {
+	var data bytes.Buffer
+	if err := r.Write(&data); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = data.WriteTo(next)
+	if e := next.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(next.Name(), 0o644) //nolint:gosec // others may read it
+	}
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name()) // the first error says more
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
