@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -45,6 +46,34 @@ func TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt(t *testing.T) {
 	if g.has("gadget") {
 		t.Error("the namespace went, and left the gadget behind")
 	}
+	w.storedVersionIsRemoved()
+}
+
+// storedVersionIsRemoved has a kind whose lists fail, since nobody migrated what is stored: only the
+// namespaces with an object of it wait.
+func (w *fixture) storedVersionIsRemoved() {
+	w.Helper()
+	crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1", "v2")
+	w.define(crd)
+	inside, elsewhere := w.beside(), w.beside()
+	inside.make("widget stored")
+	elsewhere.make("cm settings")
+	for _, step := range [][]string{
+		{"--type=json", `-p=[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`},
+		{"--subresource=status", "--type=merge", `-p={"status":{"storedVersions":["v2"]}}`},
+		{"--type=json", `-p=[{"op":"remove","path":"/spec/versions/0"}]`},
+	} {
+		w.mustKubectl(append([]string{"patch", "crd", crd.Name}, step...)...)
+	}
+	w.until("lists fail", func(context.Context) (bool, error) {
+		_, err := w.kubectl("get", crd.Name, "-A")
+		return err != nil, nil
+	})
+	uid := inside.drop()
+	elsewhere.awaitDropped(elsewhere.drop())
+	inside.awaitConditions("NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: " + crd.Name + " has 1 resource instances")
+	w.mustKubectl("patch", "crd", crd.Name, "--type=json", `-p=[{"op":"add","path":"/spec/versions/-","value":{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}}]`)
+	inside.awaitDropped(uid)
 }
 
 // TestAPIThatNeverAnsweredHoldsNamespacesAndIsNamed: whether it has kinds that are

@@ -16,14 +16,14 @@ func TestObjectWithMoreOwnersThanAreFollowedIsKept(t *testing.T) {
 	w := newFixture(t)
 	w.make(`cm boss`)
 	owners := []metav1.OwnerReference{w.reference("boss")}
-	for i := range 256 {
+	for i := range 2000 {
 		owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: types.UID(fmt.Sprintf("nobody-%d", i))})
 	}
 	w.create("cm", "many", owners)
 	w.create("cm", "most", owners[:256])
 	w.delete("boss", background)
 	w.awaitGone("boss", "most")
-	if e := w.awaitEvent("many", "OwnerRefUnresolvable"); !strings.Contains(e.Message, "it has 257 owner references, and no more than 256 are followed") {
+	if e := w.awaitEvent("many", "OwnerRefUnresolvable"); !strings.Contains(e.Message, "it has 2001 owner references, and no more than 256 are followed") {
 		t.Errorf("%s", e.Message)
 	}
 	w.mustStay("many")

@@ -14,8 +14,8 @@ import (
 )
 
 // TestDependentThatFindsAnotherOwnerInTimeIsKept deletes an owner while its
-// dependents are given another one: each goes, or it gets the other owner, and
-// then it stays.
+// dependents are given another one, beside the first or in its place: each goes, or it gets the
+// other owner, and then it stays.
 func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -27,12 +27,8 @@ func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 	`)
 	w.make(dependents("cm", leaves, "boss"))
 	w.settle()
-	adopted, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"ownerReferences": []metav1.OwnerReference{w.reference("boss"), w.reference("staying")},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := owners(t, w.reference("boss"), w.reference("staying"))
+	replaced := owners(t, w.reference("staying"))
 
 	saved := w.inParallel(leaves, func(ctx context.Context, name string) (bool, error) {
 		if name == leaves[0] { // while others are being adopted
@@ -42,6 +38,10 @@ func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 			}
 		}
 		o := w.made[name]
+		adopted := added
+		if name[len(name)-1]%2 == 0 {
+			adopted = replaced
+		}
 		_, err := w.at(o).Patch(ctx, o.name, types.MergePatchType, adopted, metav1.PatchOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -58,6 +58,16 @@ func TestDependentThatFindsAnotherOwnerInTimeIsKept(t *testing.T) {
 	for _, name := range saved {
 		w.awaitOwners(name, "staying")
 	}
+}
+
+// owners is a patch to these references.
+func owners(t *testing.T, refs ...metav1.OwnerReference) []byte {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch
 }
 
 // TestDependentsMadeDuringOrphaningStay makes dependents of an owner before,
