@@ -20,7 +20,7 @@ func policyCommand() *cobra.Command {
 		Use:   "policy",
 		Short: "Check and test policies, without a cluster",
 	}
-	cmd.AddCommand(policyLintCommand(), policyTestCommand(), policyCRDsCommand())
+	cmd.AddCommand(policyLintCommand(), policyTestCommand(), policyCompileCommand(), policyCRDsCommand())
 	return cmd
 }
 
@@ -39,7 +39,7 @@ likely not meant; only errors make the command fail.`,
 			if output != "text" && output != "json" {
 				return fmt.Errorf("--output %q: must be text or json", output)
 			}
-			problems, count, err := lint(args)
+			_, problems, count, err := load(args)
 			if err != nil {
 				return err
 			}
@@ -56,13 +56,14 @@ likely not meant; only errors make the command fail.`,
 	return cmd
 }
 
-// lint returns all problems of the policies in files, and how many policies there are.
-func lint(files []string) (problems []policies.Problem, count int, err error) {
+// load compiles the policies in files. It returns all their problems, and how many policies there
+// are.
+func load(files []string) (set *policies.Set, problems []policies.Problem, count int, err error) {
 	var sources []policies.Source
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
-			return nil, 0, fmt.Errorf("read policies: %w", err)
+			return nil, nil, 0, fmt.Errorf("read policies: %w", err)
 		}
 		s, bad := policies.Parse(f, data)
 		if len(s) == 0 && len(bad) == 0 {
@@ -70,8 +71,8 @@ func lint(files []string) (problems []policies.Problem, count int, err error) {
 		}
 		sources, problems = append(sources, s...), append(problems, bad...)
 	}
-	set := policies.Build(nil, sources, policies.Options{})
-	return append(problems, set.Problems()...), len(sources), nil
+	set = policies.Build(nil, sources, policies.Options{})
+	return set, append(problems, set.Problems()...), len(sources), nil
 }
 
 func printProblems(w io.Writer, output string, problems []policies.Problem, count int) error {

@@ -150,6 +150,20 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 			args: []string{"policy", "lint", "-o", "xml", "good.yaml"},
 			err:  `--output "xml": must be text or json`,
 		},
+		"compile ends in an error where Weir is needed": {
+			files: map[string]string{"good.yaml": goodPolicy},
+			args:  []string{"policy", "compile", "good.yaml"},
+			err:   "not all can be judged by the API server alone",
+		},
+		"compile takes policies that work": {
+			files: map[string]string{"bad.yaml": badPolicies},
+			args:  []string{"policy", "compile", "bad.yaml"},
+			err:   `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1alpha1"`,
+		},
+		"compile knows versions that can judge": {
+			args: []string{"policy", "compile", "--kubernetes", "1.29", "good.yaml"},
+			err:  "--kubernetes 1.29: ValidatingAdmissionPolicies need 1.30",
+		},
 		"test shows what differs": {
 			files: map[string]string{"cases/policy.yaml": goodPolicy, "cases/cases.yaml": caseFile},
 			args:  []string{"policy", "test", "cases", "-v"},

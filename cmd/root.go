@@ -21,7 +21,7 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, controller.ErrOtherCollector):
+	case errors.Is(err, controller.ErrOtherCollector), errors.Is(err, errLeftOut):
 		return 3
 	case errors.Is(err, release.ErrNotHelm):
 		return 4

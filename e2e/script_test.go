@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -212,6 +215,8 @@ func (p *player) do(verb, rest string, more []string) {
 		p.annotate(rest)
 	case "policy":
 		p.policy(args[0], "\n"+strings.Join(more, "\n"))
+	case "compiled":
+		p.compiled(rest, strings.Join(more, "\n"))
 	case "kubectl":
 		p.mustSay(p.mustKubectl(args...), says...)
 	case "ask":
@@ -313,6 +318,40 @@ func (p *player) untilKubectl(args, says []string) {
 		out, err := p.kubectl(args...)
 		return (err != nil) == refused && !slices.ContainsFunc(says, func(line string) bool { return !strings.Contains(out, line) }), nil
 	})
+}
+
+// compiled applies what weir policy compile makes of a policy.
+func (p *player) compiled(kind, spec string) {
+	p.Helper()
+	name := "compiled-" + p.namespace
+	policy := filepath.Join(p.TempDir(), "policy.yaml")
+	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", p.here()))
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	var said strings.Builder
+	cmd := exec.CommandContext(p.Context(), shared.binary, "policy", "compile", policy)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); len(out) == 0 || err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) {
+		p.Fatalf("weir policy compile: %v: %s", err, said.String())
+	}
+	p.file = filepath.Join(p.TempDir(), "compiled.yaml")
+	if err := os.WriteFile(p.file, out, 0o600); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		ctx, admission := context.WithoutCancel(p.Context()), p.typed.AdmissionregistrationV1()
+		for _, name := range []string{name, name + "-owner-references"} {
+			for _, err := range []error{admission.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{}),
+				admission.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})} {
+				if err != nil && !apierrors.IsNotFound(err) {
+					p.Error(err)
+				}
+			}
+		}
+	})
+	p.mustKubectl("apply", "-f", p.file)
 }
 
 // owned is a patch to this reference.

@@ -36,10 +36,13 @@ func emptiesNamespaces(q *Question) bool {
 // isEmptying says in CEL what emptiesNamespaces does.
 func isEmptying() string {
 	return "has(request.userInfo.username) && (request.userInfo.username == " + celString(namespaceController) +
-		" || request.userInfo.username == " + celString(oneIdentity) + " && (!has(request.name) || request.name == '' || " +
-		"has(request.options) && request.options != null && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Background' && " +
-		"!has(request.options.preconditions)))"
+		" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne + "))"
 }
+
+// emptiesAsOne says it of a request under one identity.
+const emptiesAsOne = "!has(request.name) || request.name == '' || " +
+	"has(request.options) && request.options != null && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Background' && " +
+	"!has(request.options.preconditions)"
 
 // systemUsers are the collectors that every cluster may have. To refuse their deletes leaves
 // cascades half done.

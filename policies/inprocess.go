@@ -1,0 +1,432 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+
+	"github.com/weir-dev/weir/policies/cel"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// InProcess is what the API server can judge of a policy by itself, without a webhook: a
+// ValidatingAdmissionPolicy and its binding. They need Kubernetes 1.30.
+type InProcess struct {
+	Policy PolicyKey
+	// Admission and Binding are nil where nothing of the policy can be judged so.
+	Admission *admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	// LeftOut are the parts of the policy that need Weir.
+	LeftOut []LeftOut
+}
+
+// LeftOut is a part of a policy that the API server cannot judge, and why.
+type LeftOut struct {
+	Field, Why string
+}
+
+// InProcess compiles each policy of the set that works, by kind and name, for API servers of a
+// version. A policy that is broken judges nothing.
+func (s *Set) InProcess(v *version.Version) []InProcess {
+	var out []InProcess
+	for _, c := range s.policies {
+		if !c.ready() {
+			continue
+		}
+		p := inProcess{set: s, c: c}
+		switch {
+		case c.deletion != nil:
+			p.compileDeletion()
+		case c.owners != nil:
+			p.compileOwners()
+		default:
+			p.leaveOut("spec.waves", "the order of a namespace's content is kept by Weir")
+		}
+		out = append(out, p.result(v))
+	}
+	return out
+}
+
+// inProcess is a policy that is being compiled.
+type inProcess struct {
+	set         *Set
+	c           *compiled
+	deletes     bool                                // it judges DELETEs
+	updates     func(schema.GroupResource) []string // subresources whose updates it judges; nil: none
+	creates     bool
+	conditions  []admissionregistrationv1.MatchCondition
+	variables   []admissionregistrationv1.Variable
+	validations []admissionregistrationv1.Validation
+	left        []LeftOut
+}
+
+func (p *inProcess) leaveOut(field, why string) { p.left = append(p.left, LeftOut{field, why}) }
+
+func (p *inProcess) match(name, expression string) {
+	if expression != "" {
+		p.conditions = append(p.conditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+	}
+}
+
+func (p *inProcess) let(name, expression string) {
+	p.variables = append(p.variables, admissionregistrationv1.Variable{Name: name, Expression: expression})
+}
+
+// refuse refuses a request of which none of the alternatives is true, and for which all conditions
+// about the namespace are: only validations see that. What is said is CEL, too.
+func (p *inProcess) refuse(says string, alternatives ...string) {
+	for _, one := range p.c.conditions {
+		if cel.Mentions(one.Expression, admissioncel.NamespaceVarName) {
+			alternatives = append([]string{"!(" + one.Expression + ")"}, alternatives...)
+		}
+	}
+	forbidden := metav1.StatusReasonForbidden
+	p.validations = append(p.validations, admissionregistrationv1.Validation{
+		Expression: strings.Join(alternatives, " || "), MessageExpression: says, Reason: &forbidden})
+}
+
+// In CEL: what a request is about, as Question.what says it, and as it is named to kubectl.
+const (
+	celResource  = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)"
+	celNamespace = "has(request.namespace) && request.namespace != '' && request.resource.resource != 'namespaces'"
+	celWhat      = celResource + ` + ' "' + NAME + '"' + (` + celNamespace +
+		` ? ' in namespace "' + request.namespace + '"' : '')`
+	celPasted = celResource + ` + ' ' + oldObject.metadata.name + (` + celNamespace +
+		` ? ' -n ' + request.namespace : '')`
+)
+
+// celAsked is what a DELETE asks for, as optionAsks and finalizerAsks have it.
+const celAsked = "has(request.options) && request.options != null && has(request.options.propagationPolicy) " +
+	"? request.options.propagationPolicy " +
+	": has(request.options) && request.options != null && has(request.options.orphanDependents) " +
+	"? (request.options.orphanDependents ? 'Orphan' " +
+	": request.resource.resource == 'namespaces' ? 'Foreground' : 'Background') : variables.before"
+
+const celBefore = "!has(oldObject.metadata.finalizers) ? '' : 'orphan' in oldObject.metadata.finalizers ? 'Orphan' : " +
+	"'foregroundDeletion' in oldObject.metadata.finalizers ? 'Foreground' : ''"
+
+func celConfirmed(variable string) string {
+	annotation := variable + ".metadata.annotations['" + v1alpha1.ConfirmDeleteAnnotation + "']"
+	uid := variable + ".metadata.uid"
+	return has(variable, "annotations") +
+		" && '" + v1alpha1.ConfirmDeleteAnnotation + "' in " + variable + ".metadata.annotations" +
+		" && (" + annotation + " == " + uid + " || " + annotation + ".startsWith(" + uid + " + '/'))"
+}
+
+func (p *inProcess) compileDeletion() {
+	d := p.c.deletion
+	p.let("what", strings.ReplaceAll(celWhat, "NAME", "oldObject.metadata.name"))
+	p.let("pasted", celPasted)
+	p.let("collects", "request.operation == 'DELETE' && ("+celCollects+")")
+	p.let("ending", "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)")
+	p.whom(p.c.guards())
+	p.match("not-terminating", notTerminating+" || request.operation == 'DELETE' && "+changesPropagation)
+	if d.protection != nil {
+		p.protect(d.protection)
+	}
+	if d.propagation != nil {
+		p.propagate(d.propagation)
+	}
+	if d.brake != nil {
+		p.leaveOut("spec.brake", "only Weir can hold a deletion until a person decides")
+	}
+	if p.c.about(pods) && d.protection != nil {
+		p.leaveOut("spec.match.resources", "of an eviction the API server shows no pod, so evictions are not judged")
+	}
+}
+
+// protect asks for confirmations.
+func (p *inProcess) protect(protection *v1alpha1.Protection) {
+	if protection.MaxDependents != nil {
+		p.leaveOut("spec.protection", "the API server cannot count what would also be deleted")
+		return
+	}
+	if protection.Confirmation != v1alpha1.ConfirmationRequired {
+		return
+	}
+	p.deletes = true
+	p.let("confirmed", celConfirmed("oldObject"))
+	passes := []string{"request.operation != 'DELETE'", "variables.confirmed", "has(oldObject.metadata.deletionTimestamp)"}
+	switch {
+	case !p.c.guards():
+		passes = append(passes, "variables.ending")
+	case p.c.about(schema.GroupResource{Resource: "configmaps"}), p.c.about(schema.GroupResource{Resource: "serviceaccounts"}):
+		passes = append(passes, "variables.collects && request.resource.group == '' && "+
+			"request.resource.resource + '/' + oldObject.metadata.name in "+
+			"['configmaps/kube-root-ca.crt', 'serviceaccounts/default']")
+	}
+	if p.c.guards() {
+		p.leaveOut("spec.protection.inCascades", "a collector is refused, and asks again for as long as the object is not "+
+			"confirmed: only Weir releases it, and only Weir refuses the delete of its Namespace, or of its definition, beforehand")
+	}
+	confirm := "kubectl annotate ' + variables.pasted + ' --overwrite " +
+		v1alpha1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
+	p.refuse("variables.what + ' may not be deleted without confirmation. "+
+		"To delete it, confirm and delete again: "+confirm, passes...)
+	p.guardSelection(confirm)
+}
+
+// guardSelection judges updates by which labels leave what the policy selects.
+func (p *inProcess) guardSelection(confirm string) {
+	if !p.c.guardsSelection() {
+		return
+	}
+	if p.c.namespaces != nil && p.c.about(schema.GroupResource{Resource: "namespaces"}) {
+		p.leaveOut(
+			"spec.protection.guardSelection",
+			"of the update of a Namespace the API server selects by the new labels",
+		)
+	}
+	if len(p.c.conditionFields()) > 0 {
+		p.leaveOut(
+			"spec.protection.guardSelection",
+			"what conditions find is not asked again about the object after the update",
+		)
+	}
+	if p.c.objects == nil {
+		return
+	}
+	if len(p.c.asksHow) > 0 {
+		p.leaveOut("spec.protection.guardSelection", "a condition asks about the request, which is no DELETE here")
+		return
+	}
+	p.updates = metadataSubresources
+	passes := []string{"request.operation != 'UPDATE'", "!(" + leaves(p.c.objects) + ")",
+		"variables.confirmed", celConfirmed("object")}
+	if !p.c.guards() {
+		passes = append(passes, "variables.ending")
+	}
+	p.refuse("variables.what + ' may not be updated without confirmation: it would no longer be protected. "+
+		"To update it, confirm and update again: "+confirm, passes...)
+}
+
+// propagate holds what deletes ask for against what is allowed.
+func (p *inProcess) propagate(propagation *v1alpha1.Propagation) {
+	if propagation.Default != "" {
+		p.leaveOut("spec.propagation.default", "only Weir can carry out a delete otherwise than it asks")
+	}
+	if len(propagation.Dependents) > 0 {
+		p.leaveOut("spec.propagation.dependents", "only Weir can treat dependents by their kinds")
+	}
+	if len(propagation.Allowed) == 0 {
+		return
+	}
+	for _, c := range p.set.deletion.all {
+		if c != p.c && c.ready() && c.deletion.propagation != nil {
+			p.leaveOut("spec.priority", "the API server asks every policy that is about an object, not only the first")
+			break
+		}
+	}
+	p.deletes = true
+	allowed := make([]string, len(propagation.Allowed))
+	for i, a := range propagation.Allowed {
+		allowed[i] = string(a)
+	}
+	slices.Sort(allowed)
+	p.let("before", celBefore)
+	p.let("asked", celAsked)
+	p.let("carried", "variables.asked != '' ? variables.asked : "+isOneOf(orphanedByDefault)+" ? 'Orphan' : 'Background'")
+	passes := []string{"request.operation != 'DELETE'", "variables.collects", "variables.ending",
+		"has(oldObject.metadata.deletionTimestamp) && variables.asked == variables.before",
+		"variables.carried in " + celList(allowed)}
+	if never := slices.DeleteFunc(slices.Concat(notPropagated, explicit(p.c.resources)), func(gr schema.GroupResource) bool {
+		return propagates(gr) || !p.c.about(gr)
+	}); len(never) > 0 {
+		passes = append(passes, isOneOf(never))
+	}
+	p.refuse("variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
+		oneOf(propagation.Allowed)+". To delete it as allowed: kubectl delete ' + variables.pasted + "+
+		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
+}
+
+// isOneOf says in CEL that a request is about one of these resources.
+func isOneOf(list []schema.GroupResource) string {
+	names := make([]string, len(list))
+	for i, gr := range list {
+		names[i] = gr.Group + "/" + gr.Resource
+	}
+	slices.Sort(names)
+	return "request.resource.group + '/' + request.resource.resource in " + celList(slices.Compact(names))
+}
+
+// celCollects says in CEL what collects says.
+var celCollects = "request.userInfo.username in " + celList([]string{GarbageCollector, namespaceController}) +
+	" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne +
+	" || has(request.options) && request.options != null && has(request.options.preconditions) && " +
+	"has(request.options.preconditions.uid))"
+
+// whom leaves out the requests that the policy does not judge, for who sends them and for the name
+// of the object.
+func (p *inProcess) whom(collectors bool) {
+	system := p.set.notSystem()
+	if collectors {
+		system = "(" + system + ") || request.operation == 'DELETE' && (" + celCollects + ")"
+	}
+	p.match("not-system", system)
+	p.match("not-excluded", p.c.exempt.notExcluded())
+	if p.c.exempt.controllers {
+		controllers := notControllers(nil)
+		if collectors {
+			controllers += " || " + celCollects
+		}
+		p.match("not-controllers", controllers)
+	}
+	if len(p.c.names) > 0 {
+		p.match("named", "(oldObject == null ? object : oldObject).metadata.name in "+celList(p.c.names))
+	}
+	for _, one := range p.c.conditions {
+		if !cel.Mentions(one.Expression, admissioncel.NamespaceVarName) {
+			p.match("condition/"+one.Name, one.Expression)
+		}
+	}
+}
+
+func (p *inProcess) compileOwners() {
+	o := p.c.owners
+	p.let("what", strings.ReplaceAll(celWhat, "NAME", "(has(object.metadata.name) ? object.metadata.name : '')"))
+	p.whom(false)
+	p.match("not-terminating", notTerminating)
+	p.match("references-change", "oldObject != null || "+has("object", "ownerReferences"))
+	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
+	if o.Changes == v1alpha1.ChangesRequirePermission {
+		p.updates = ownerSubresources
+		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it'",
+			"request.operation != 'UPDATE'",
+			"authorizer.group(request.resource.group).resource(request.resource.resource)"+
+				".namespace(has(request.namespace) ? request.namespace : '').name(object.metadata.name).check('delete').allowed()")
+	}
+	switch o.BlockOwnerDeletion {
+	case v1alpha1.BlockDeny:
+		p.updates, p.creates = ownerSubresources, true
+		p.refuse("variables.what + ' may not block the deletion of its owner. Leave out blockOwnerDeletion, or set it to false'",
+			"!"+has("object", "ownerReferences"),
+			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+
+				has("oldObject", "ownerReferences")+" && oldObject.metadata.ownerReferences.exists(o, o.uid == r.uid && "+
+				"has(o.blockOwnerDeletion) && o.blockOwnerDeletion))")
+	case v1alpha1.BlockRequirePermission:
+		p.leaveOut("spec.blockOwnerDeletion", "the API server cannot tell of which resource an owner is")
+	case v1alpha1.BlockClear:
+		p.leaveOut("spec.blockOwnerDeletion", "a ValidatingAdmissionPolicy changes nothing")
+	}
+	if o.Rules != nil {
+		p.leaveOut("spec.rules", "the API server does not look at owners")
+	}
+}
+
+// result is nothing but what is left out where the API server can judge nothing.
+func (p *inProcess) result(v *version.Version) InProcess {
+	for _, one := range p.c.conditions {
+		if err := cel.KnownIn(v, one.Expression); err != nil {
+			p.left, p.validations = nil, nil
+			p.leaveOut(one.At, fmt.Sprintf("Kubernetes %s does not know it, so nothing of the policy is judged: %v", v, err))
+		}
+	}
+	constraints := p.constraints() // which may leave out something
+	out := InProcess{Policy: p.c.key, LeftOut: p.left}
+	if len(p.validations) == 0 {
+		return out
+	}
+	name := p.c.key.Name
+	if p.c.owners != nil {
+		name += "-owner-references"
+	}
+	fails := admissionregistrationv1.FailurePolicyType(p.c.failurePolicy)
+	out.Admission = &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+			Kind:       "ValidatingAdmissionPolicy",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fails, MatchConstraints: constraints, MatchConditions: p.conditions,
+			Variables: p.variables, Validations: p.validations,
+		},
+	}
+	binding := admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name}
+	for _, a := range p.c.actions {
+		binding.ValidationActions = append(binding.ValidationActions, admissionregistrationv1.ValidationAction(a))
+	}
+	out.Binding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+			Kind:       "ValidatingAdmissionPolicyBinding",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: binding,
+	}
+	return out
+}
+
+// constraints say which requests the policy is about.
+func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
+	anyVersion := admissionregistrationv1.Equivalent
+	out := &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion}
+	out.NamespaceSelector, out.ObjectSelector = asLabelSelector(p.c.namespaces), asLabelSelector(p.c.objects)
+	type operation = admissionregistrationv1.OperationType
+	type rule = admissionregistrationv1.NamedRuleWithOperations
+	add := func(op operation, subresources func(schema.GroupResource) []string) {
+		for _, r := range webhookRules(scoped(p.c.resources, p.c.scope), []operation{op}, subresources) {
+			if subresources != nil && slices.Contains(r.Resources, "*") {
+				r.Resources = append(r.Resources, "*/status", "*/finalize", "*/approval")
+			}
+			out.ResourceRules = append(out.ResourceRules, rule{RuleWithOperations: r})
+		}
+	}
+	if p.deletes {
+		add(admissionregistrationv1.Delete, nil)
+	}
+	if p.creates {
+		add(admissionregistrationv1.Create, nil)
+	}
+	if p.updates != nil {
+		add(admissionregistrationv1.Update, p.updates)
+	}
+	left := scoped(append(p.leftOut(), p.c.excluded...), "")
+	for _, r := range webhookRules(left, []operation{admissionregistrationv1.OperationAll}, nil) {
+		out.ExcludeResourceRules = append(out.ExcludeResourceRules, rule{RuleWithOperations: r})
+	}
+	return out
+}
+
+// asLabelSelector is exact: a compiled selector began as one.
+func asLabelSelector(s labels.Selector) *metav1.LabelSelector {
+	if s == nil {
+		return nil
+	}
+	out, err := metav1.ParseToLabelSelector(s.String())
+	if err != nil {
+		panic(fmt.Sprintf("selector %q: %v", s, err))
+	}
+	return out
+}
+
+// leftOut are the resources that a '*' does not name, but for those that are named beside it.
+func (p *inProcess) leftOut() []v1alpha1.ResourceRule {
+	if !wildcard(p.c.resources) {
+		return nil
+	}
+	var out []v1alpha1.ResourceRule
+	for _, gr := range leftOut {
+		r := v1alpha1.ResourceRule{APIGroups: []string{gr.Group}, Resources: []string{cmp.Or(gr.Resource, "*")}}
+		if i := slices.IndexFunc(explicit(p.c.resources), func(named schema.GroupResource) bool {
+			return named.Group == gr.Group && (gr.Resource == "" || gr.Resource == named.Resource)
+		}); i >= 0 {
+			if gr.Resource == "" {
+				p.leaveOut(
+					"spec.match.resources",
+					fmt.Sprintf("beside %s, '*' names all of the API group", explicit(p.c.resources)[i]),
+				)
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}

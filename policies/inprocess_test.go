@@ -1,0 +1,477 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"pgregory.net/rapid"
+
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+// TestTheAPIServerJudgesAsWeirDoes has the API server's own code judge random requests by random
+// policies as InProcess compiles them, and Weir by the policies themselves.
+func TestTheAPIServerJudgesAsWeirDoes(t *testing.T) {
+	refused, passed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := randomPolicy(t)
+		parsed, _ := Parse("f", []byte(text))
+		set := Build(nil, parsed, Options{})
+		if problems := slices.DeleteFunc(set.Problems(), func(p Problem) bool { return p.Warning }); len(
+			problems,
+		) > 0 {
+			t.Fatalf("%s\n%v", text, problems)
+		}
+		compiled := set.InProcess(environment.DefaultCompatibilityVersion())[0]
+		judge := newJudge(t, compiled)
+		for range 20 {
+			q, mayDelete := randomRequest(t)
+			if q.Operation == Update && q.isNamespace() && strings.Contains(text, "namespaceSelector") {
+				continue // is left out
+			}
+			for _, a := range set.Decide(q).Needs {
+				q.Answers[a] = Answer(mayDelete)
+			}
+			weir, server := set.Decide(q), judge.says(t, &q, mayDelete)
+			if weir.Allowed != (server == "") {
+				t.Fatalf("%s\n%+v\nWeir: %t %s\nthe API server: %s", text, q, weir.Allowed, weir.Message, server)
+			}
+			if weir.Allowed {
+				passed++
+			} else {
+				refused++
+			}
+		}
+	})
+	t.Logf("%d refused, %d passed", refused, passed)
+	if refused < passed/50 {
+		t.Errorf("%d requests were refused, and %d passed: the policies are about too little", refused, passed)
+	}
+}
+
+// randomPolicy asks for nothing that InProcess leaves out.
+func randomPolicy(t *rapid.T) string {
+	one := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
+	match := one(
+		"resources",
+		`[{apiGroups: [""], resources: [configmaps]}]`,
+		`[{apiGroups: ["*"], resources: ["*"]}]`,
+		`[{apiGroups: [batch], resources: [jobs]}, {apiGroups: [""], resources: ["*"]}]`,
+	) +
+		one(
+			"excluded",
+			"",
+			"",
+			`, excludeResources: [{apiGroups: [batch], resources: ["*"]}]`,
+		) +
+		one(
+			"names",
+			"",
+			"",
+			", resourceNames: [a]",
+		) + one(
+		"scope",
+		"",
+		"",
+		", scope: Namespaced",
+		", scope: Cluster",
+	) +
+		one(
+			"users",
+			"",
+			"",
+			", excludeUsers: [alice]",
+			", excludeGroups: [admins]",
+			", excludeServiceAccounts: [x/a]",
+			", excludeServiceAccounts: [x/*]",
+		) +
+		one(
+			"controllers",
+			"",
+			", kubernetesControllers: Judge",
+			", kubernetesControllers: Exclude",
+		) +
+		one(
+			"namespaces",
+			"",
+			"",
+			", namespaceSelector: {matchLabels: {env: prod}}",
+			", namespaceSelector: {matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}",
+		)
+	conditions := one("conditions", "", "", `, conditions: [{name: c, expression: "oldObject.metadata.name != 'b'"}]`,
+		`, conditions: [{name: c, expression: "namespaceObject != null && namespaceObject.metadata.name == 'x'"}]`)
+	objects := one(
+		"objects",
+		"",
+		"",
+		", objectSelector: {matchLabels: {keep: 'yes'}}",
+		", objectSelector: {matchExpressions: [{key: keep, operator: DoesNotExist}]}",
+	)
+	kind, spec := "DeletionPolicy", one(
+		"spec",
+		"protection: {confirmation: Required, guardSelection: Ignore}",
+		"protection: {confirmation: Required, inCascades: Ignore, guardSelection: Ignore}",
+		"propagation: {allowed: [Foreground]}",
+		"propagation: {allowed: [Background, Orphan]}",
+		"propagation: {allowed: [Orphan]}",
+		"protection: {confirmation: Required}",
+		"blockOwnerDeletion: Deny",
+		"changes: RequirePermission",
+	)
+	switch {
+	case strings.HasPrefix(spec, "protection: {confirmation: Required}"):
+		match += strings.ReplaceAll(
+			objects,
+			"DoesNotExist",
+			"Exists",
+		) // and no conditions, which would be asked again
+	case !strings.HasPrefix(spec, "pro"):
+		kind = "OwnerReferencePolicy"
+		match += objects
+	default:
+		match += conditions + objects
+	}
+	return fmt.Sprintf(
+		"{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: p}, spec: {match: {resources: %s}, %s, failurePolicy: %s}}",
+		kind,
+		match,
+		spec,
+		one("failurePolicy", "Fail", "Ignore"),
+	)
+}
+
+// randomRequest is a DELETE, an UPDATE or a CREATE.
+func randomRequest(t *rapid.T) (q Question, mayDelete bool) {
+	one := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
+	yes := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
+	kinds := map[string]schema.GroupVersionKind{
+		"configmaps": {
+			Version: "v1",
+			Kind:    "ConfigMap",
+		}, "jobs": {Group: "batch", Version: "v1", Kind: "Job"}, "events": {Version: "v1", Kind: "Event"},
+		"namespaces": {
+			Version: "v1",
+			Kind:    "Namespace",
+		}, "persistentvolumes": {Version: "v1", Kind: "PersistentVolume"},
+	}
+	resource := one(
+		"resource",
+		append(slices.Sorted(maps.Keys(kinds)), "configmaps", "configmaps", "configmaps", "jobs")...)
+	q = Question{
+		Operation: Operation(
+			one("operation", "DELETE", "DELETE", "DELETE", "UPDATE", "CREATE"),
+		), Kind: kinds[resource],
+		Resource: schema.GroupVersionResource{Group: kinds[resource].Group, Version: "v1", Resource: resource},
+		Name:     one("name", "a", "b", "kube-root-ca.crt"), Answers: map[Access]Answer{},
+		User: User{
+			Name: one(
+				"user",
+				"alice",
+				"bob",
+				"bob",
+				"bob",
+				"bob",
+				"system:node:n",
+				GarbageCollector,
+				namespaceController,
+				oneIdentity,
+				"system:serviceaccount:x:a",
+				"system:serviceaccount:kube-system:replicaset-controller",
+			),
+			Groups: []string{one("group", "admins", "users", "users", "users", nodesGroup)},
+		},
+	}
+	object := func(label string) map[string]any {
+		o := map[string]any{"apiVersion": q.Kind.GroupVersion().String(), "kind": q.Kind.Kind}
+		m := map[string]any{"name": q.Name, "uid": "u1"}
+		if q.Namespace != "" {
+			m["namespace"] = q.Namespace
+		}
+		if yes(label + "labelled") {
+			m["labels"] = map[string]any{"keep": "yes", "env": "prod"}
+		}
+		if yes(label + "confirmed") {
+			m["annotations"] = map[string]any{
+				v1alpha1.ConfirmDeleteAnnotation: one(label+"confirmation", "u1", "u2", ""),
+			}
+		}
+		if f := one(label+"finalizer", "", "", "", "orphan", "foregroundDeletion", "example.com/x"); f != "" {
+			m["finalizers"] = []any{f}
+		}
+		var owners []any
+		for i := range rapid.IntRange(0, 2).Draw(t, label+"owners") {
+			owner := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": fmt.Sprint("o", i)}
+			if yes(label + "blocks") {
+				owner["blockOwnerDeletion"] = yes(label + "blocking")
+			}
+			owners = append(owners, owner)
+		}
+		if owners != nil {
+			m["ownerReferences"] = owners
+		}
+		o["metadata"] = m
+		return o
+	}
+	switch namespace := map[string]any{"name": "x"}; resource {
+	case "persistentvolumes", "namespaces":
+	default:
+		q.Namespace = "x"
+		if yes("production") {
+			namespace["labels"] = map[string]any{"env": "prod"}
+		}
+		if yes("ending") {
+			namespace["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		}
+		q.NamespaceObject = map[string]any{"metadata": namespace}
+	}
+	if q.Operation != Create {
+		q.OldObject = object("old ")
+	}
+	if q.Operation != Delete {
+		q.Object = object("new ")
+	} else {
+		if yes("terminates") {
+			q.OldObject["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		}
+		q.Options = map[string]any{"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+		switch p := one("propagation", "", "", "Orphan", "Background", "Foreground", "true", "false"); p {
+		case "true", "false":
+			q.Options["orphanDependents"] = p == "true"
+		case "":
+		default:
+			q.Options["propagationPolicy"] = p
+		}
+		if yes("preconditions") {
+			q.Options["preconditions"] = map[string]any{"uid": "u1"}
+		}
+	}
+	if resource == "namespaces" {
+		q.Namespace = q.Name
+	}
+	return q, yes("may delete")
+}
+
+// judge is the API server's own code with a ValidatingAdmissionPolicy.
+type judge struct {
+	p         InProcess
+	validator validating.Validator
+}
+
+func newJudge(t *rapid.T, p InProcess) *judge {
+	if p.Admission == nil {
+		t.Fatalf("%s is not compiled: %v", p.Policy, p.LeftOut)
+	}
+	// As the API server stores it.
+	m := p.Admission.Spec.MatchConstraints
+	m.NamespaceSelector, m.ObjectSelector = cmp.Or(
+		m.NamespaceSelector,
+		&metav1.LabelSelector{},
+	), cmp.Or(
+		m.ObjectSelector,
+		&metav1.LabelSelector{},
+	)
+	spec, with := p.Admission.Spec, admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
+	compiler, err := admissioncel.NewCompositedCompiler(
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables []admissioncel.NamedExpressionAccessor
+	for _, v := range spec.Variables {
+		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
+	}
+	compiler.CompileAndStoreVariables(variables, with, environment.StoredExpressions)
+	var conditions, validations, messages []admissioncel.ExpressionAccessor
+	for i := range spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
+	}
+	for _, v := range spec.Validations {
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason})
+		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
+	}
+	compile := func(list []admissioncel.ExpressionAccessor) admissioncel.ConditionEvaluator {
+		return compiler.CompileCondition(list, with, environment.StoredExpressions)
+	}
+	matcher := matchconditions.NewMatcher(
+		compile(conditions),
+		spec.FailurePolicy,
+		"policy",
+		"validate",
+		p.Admission.Name,
+	)
+	return &judge{
+		p,
+		validating.NewValidator(
+			compile(validations),
+			matcher,
+			compile(nil),
+			compile(messages),
+			spec.FailurePolicy,
+			nil,
+		),
+	}
+}
+
+// says is empty for a request that passes.
+func (j *judge) says(t *rapid.T, q *Question, mayDelete bool) string {
+	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	there := func(o map[string]any) *corev1.Namespace {
+		if o == nil {
+			return nil
+		}
+		ns := &corev1.Namespace{}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, ns)
+		if err == nil {
+			err = namespaces.Add(ns)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ns
+	}
+	namespace := there(q.NamespaceObject)
+	if q.isNamespace() {
+		there(q.OldObject)
+	}
+	a := attributesOf(t, q)
+	matcher := generic.NewPolicyMatcher(
+		matching.NewMatcher(corev1listers.NewNamespaceLister(namespaces), kubernetesfake.NewClientset()),
+	)
+	matches, resource, kind, err := matcher.DefinitionMatches(
+		a,
+		admission.NewObjectInterfacesFromScheme(runtime.NewScheme()),
+		validating.NewValidatingAdmissionPolicyAccessor(j.p.Admission),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !matches {
+		return ""
+	}
+	versioned := &admission.VersionedAttributes{
+		Attributes:         a,
+		VersionedObject:    a.GetObject(),
+		VersionedOldObject: a.GetOldObject(),
+		VersionedKind:      kind,
+	}
+	may := authorizer.AuthorizerFunc(
+		func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+			if mayDelete {
+				return authorizer.DecisionAllow, "", nil
+			}
+			return authorizer.DecisionNoOpinion, "", nil
+		},
+	)
+	for _, d := range j.validator.Validate(t.Context(), resource, versioned, nil, namespace, celconfig.RuntimeCELCostBudget, may).Decisions {
+		if d.Action == validating.ActionDeny {
+			return d.Message
+		}
+	}
+	return ""
+}
+
+func attributesOf(t *rapid.T, q *Question) admission.Attributes {
+	asObject := func(o map[string]any) runtime.Object {
+		if o == nil {
+			return nil
+		}
+		return &unstructured.Unstructured{Object: o}
+	}
+	var options runtime.Object
+	if q.Options != nil {
+		o := &metav1.DeleteOptions{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(q.Options, o); err != nil {
+			t.Fatal(err)
+		}
+		options = o
+	}
+	return admission.NewAttributesRecord(
+		asObject(q.Object),
+		asObject(q.OldObject),
+		q.Kind,
+		q.Namespace,
+		q.Name,
+		q.Resource,
+		q.Subresource,
+		admission.Operation(q.Operation),
+		options,
+		false,
+		&user.DefaultInfo{Name: q.User.Name, Groups: q.User.Groups},
+	)
+}
+
+// TestWhatNeedsWeirIsNamed: the text of a policy that compiles is in e2e/testdata/compiled.txt, as
+// the API server takes it.
+func TestWhatNeedsWeirIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec, version string
+		leftOut       string // field, and how the reason begins
+		compiles      bool
+	}{
+		"counts":                      {`protection: {maxDependents: 3, confirmation: Required}`, "1.36", "spec.protection: the API server cannot count", false},
+		"another propagation":         {`propagation: {default: Foreground, allowed: [Foreground]}`, "1.36", "spec.propagation.default: only Weir can carry out", true},
+		"dependents by kind":          {`propagation: {default: Background, dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}`, "1.36", "spec.propagation.default", false},
+		"a brake":                     {`brake: {maxObjects: 3}`, "1.36", "spec.brake: only Weir can hold", false},
+		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},
+		"what conditions find":        {`match: {conditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
+		"a condition that is too new": {`match: {conditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.conditions[0].expression: Kubernetes 1.29 does not know it", false},
+		"nothing":                     {`protection: {confirmation: Required, inCascades: Ignore}`, "1.30", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := c.spec
+			if match := "match: {"; strings.HasPrefix(spec, match) {
+				spec = match + "resources: [{apiGroups: [apps], resources: [deployments]}], " + strings.TrimPrefix(
+					spec,
+					match,
+				)
+			} else {
+				spec = "match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, " + spec
+			}
+			set := Build(
+				nil,
+				sources(
+					t,
+					"f",
+					"{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {"+spec+"}}",
+				),
+				Options{},
+			)
+			got := set.InProcess(version.MustParseGeneric(c.version))[0]
+			var said []string
+			for _, l := range got.LeftOut {
+				said = append(said, l.Field+": "+l.Why)
+			}
+			if c.leftOut == "" && len(said) > 0 || !strings.HasPrefix(strings.Join(said, "\n"), c.leftOut) {
+				t.Errorf("left out is %q, not %q", said, c.leftOut)
+			}
+			if (got.Admission != nil) != c.compiles {
+				t.Errorf("compiles: %t, not %t", got.Admission != nil, c.compiles)
+			}
+		})
+	}
+}
