@@ -92,10 +92,10 @@ func reasonsIn(t *testing.T, path string, shared map[string]string) map[string]s
 	return found
 }
 
-// TestCitationsOfTheReferenceResolve: RB n.n is a statement of docs/reference-behaviour.md,
-// wherever it is cited.
+// TestCitationsOfTheReferenceResolve: RB n.n is a statement of controller/reference-behaviour.md, or a
+// row of docs/defects.md, wherever it is cited.
 func TestCitationsOfTheReferenceResolve(t *testing.T) {
-	text := read(t, "docs/reference-behaviour.md")
+	text := read(t, "controller/reference-behaviour.md") + read(t, "docs/defects.md")
 	there := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^(?:#+ |\| )?\**([0-9]+(?:\.[0-9]+)?[a-z]?)\b`).FindAllStringSubmatch(text, -1) {
 		there[m[1]] = true

@@ -10,8 +10,7 @@ import (
 )
 
 // TestEachPromiseHasItsProof: each heading, each item of a list that begins in bold, and each row
-// of a table that says what to expect, is in docs/proofs.md; and what the collectors before Weir
-// get wrong is in docs/defects.md.
+// of a table that says what to expect, is in docs/proofs.md.
 func TestEachPromiseHasItsProof(t *testing.T) {
 	claimed := rowsOf(t, "docs/proofs.md")
 	for under, path := range map[string]string{"README": "README.md", "security.md": "docs/security.md", "failure-modes.md": "docs/failure-modes.md"} {
@@ -32,12 +31,6 @@ func TestEachPromiseHasItsProof(t *testing.T) {
 			}) {
 				t.Errorf("docs/proofs.md does not say what proves %q of %s", p, path)
 			}
-		}
-	}
-	defects := rowsOf(t, "docs/defects.md")
-	for _, r := range rowsOf(t, "docs/reference-behaviour.md") {
-		if strings.HasPrefix(r.cells[0], "11.") && !slices.ContainsFunc(defects, func(d row) bool { return d.cells[0] == r.cells[0] }) {
-			t.Errorf("docs/defects.md does not say what Weir does about %s", r.cells[0])
 		}
 	}
 }
