@@ -2,10 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DeletionPolicy says how the objects it matches may be deleted, and how far the deletion goes.
+// DeletionPolicy says how the objects that it matches may be deleted, and how the deletion is
+// carried out.
 //
-// Several policies may match an object. The protection of each applies, and one refusal is enough. The propagation of one of them applies:
-// the one with the highest priority, and among equals the one with the first name.
+// If several policies match, the protection of each applies. The propagation of one applies: of the
+// one with the highest priority, and among equals of the first by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -42,14 +43,14 @@ type DeletionPolicy struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake)",message="set propagation, protection or brake: a policy without any asks for nothing"
 type DeletionPolicySpec struct {
-	// match says which objects the policy is about. Its conditions are asked as for the DELETE of the object (object is
-	// null, oldObject is the object), also to find out, at a CREATE or UPDATE, how its deletion is to be carried out.
+	// match says which objects the policy is about. Its conditions are always evaluated as for the
+	// DELETE of the object: object is null, oldObject is the object.
 	//
 	// +required
 	Match Match `json:"match"`
 
-	// priority decides whose propagation applies if several policies match: the policy with the highest priority, and among equals
-	// the one with the first name. Left out, it is 0.
+	// priority decides whose propagation applies if several policies match: the highest wins, and
+	// among equals the first by name.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -57,25 +58,24 @@ type DeletionPolicySpec struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Priority int32 `json:"priority,omitempty"`
 
-	// propagation says how far a deletion goes. Left out, as far as Kubernetes takes it.
+	// propagation is how a deletion is carried out. Left out, as Kubernetes does it.
 	//
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
 
-	// protection refuses deletions that are likely mistakes. Left out, no delete is refused because of what would also be deleted.
+	// protection refuses deletions that are likely mistakes. Left out, none.
 	//
 	// +optional
 	Protection *Protection `json:"protection,omitempty"`
 
-	// brake holds deletions by which very much would also be deleted, until a person decides. Left out, what was asked for goes on at once.
+	// brake holds large deletions until a person decides. Left out, none.
 	//
 	// +optional
 	Brake *Brake `json:"brake,omitempty"`
 
-	// validationActions are what happens to a delete that protection or propagation.allowed does not accept: Deny
-	// refuses it, Warn lets it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and
-	// Warn together would say the same thing twice. Without Deny the policy is on trial: it refuses nothing, not even if it
-	// cannot be judged, and its propagation changes nothing, and is only reported. Left out, it is Deny.
+	// validationActions are what happens to a delete that protection or propagation.allowed
+	// rejects: Deny refuses it, Warn warns the client, Audit adds an audit annotation. Without Deny
+	// the policy is on trial: it refuses and changes nothing, and says what it would do.
 	//
 	// +optional
 	// +kubebuilder:default={Deny}
@@ -85,17 +85,18 @@ type DeletionPolicySpec struct {
 	// +listType=set
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
-	// failurePolicy is what happens to a delete while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. It applies to deletes, and to
-	// updates that guardSelection finds by selectors: other creates and updates never depend on Weir.
-	// Fail does not hold in kube-system and kube-node-lease, unless the namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own namespace. Left out, it is Ignore.
+	// failurePolicy is what happens to a delete while the policy cannot be judged: Weir's webhook
+	// does not answer, the policy is broken, or a condition fails. Ignore lets it pass, Fail
+	// refuses it. Fail does not hold in Weir's own namespace, nor in kube-system and
+	// kube-node-lease unless namespaceSelector selects these by kubernetes.io/metadata.name.
+	// Creates and updates never depend on it, but for updates that guardSelection is about.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 }
 
-// PropagationPolicy is how far a deletion goes; the words are those of DeleteOptions.
+// PropagationPolicy is what becomes of dependents, as in DeleteOptions.
 //
 // +kubebuilder:validation:Enum=Background;Foreground;Orphan
 type PropagationPolicy string
@@ -110,22 +111,19 @@ const (
 	Orphan PropagationPolicy = "Orphan"
 )
 
-// Propagation says how far a deletion goes. It does not apply to pods and namespaces, whose propagation cannot be changed
-// once they are being deleted, nor to nodes and csinodes, which have to go with their machine while Weir does not run, nor to roles and their
-// bindings, which Weir may not always change.
+// Propagation is how a deletion is carried out. It does not apply to pods, namespaces, nodes,
+// csinodes, roles and their bindings.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
 type Propagation struct {
-	// default is the propagation of deletes that ask for Background, or for nothing. Weir treats the two alike: kubectl
-	// asks for Background unless told otherwise. Left out, a delete is carried out as it asks; one of a ReplicationController
-	// or a Job that asks for nothing then orphans, as the API server has it.
+	// default is the propagation of deletes that ask for Background, or for nothing: kubectl asks
+	// for Background by itself. Left out, a delete has the propagation that it asks for.
 	//
 	// +optional
 	Default PropagationPolicy `json:"default,omitempty"`
 
-	// allowed are the propagation policies that a delete may ask for. A delete to which default applies is always
-	// allowed. Left out, all are.
+	// allowed are the propagation policies that a delete may ask for. Left out, all.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -133,10 +131,9 @@ type Propagation struct {
 	// +listType=set
 	Allowed []PropagationPolicy `json:"allowed,omitempty"`
 
-	// dependents say for kinds of dependents what becomes of them; the first entry that names a kind applies. They are about
-	// objects that name the deleted one as their owner, not about the dependents of those, and hold where the deletion
-	// is carried out in Background or Foreground. Left out, and for kinds that no entry names, dependents are treated
-	// as the propagation says.
+	// dependents say which kinds of direct dependents are kept or deleted; the first entry that
+	// names the kind applies. They hold in Background and Foreground. Left out, dependents are
+	// treated as the propagation says.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -162,7 +159,7 @@ const (
 type DependentRule struct {
 	ResourceRule `json:",inline"`
 
-	// action is Delete, or Orphan: keep the dependent and remove its reference to the deleted owner.
+	// action is Delete, or Orphan: keep the dependent and remove its reference to the owner.
 	//
 	// +required
 	Action DependentAction `json:"action"`
@@ -212,54 +209,47 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.guardSelection) || self.guardSelection != 'Refuse' || (has(self.confirmation) && self.confirmation == 'Required')",message="guardSelection Refuse needs confirmation Required: an update can only be confirmed"
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
-	// maxDependents rejects deletes by which more than so many objects would also be deleted:
-	// dependents and theirs; the objects of a CustomResourceDefinition; what is in a Namespace;
-	// what depends on these. 0 means: while there is any. Orphaned objects are not counted. Left
-	// out, there is no limit.
+	// maxDependents refuses deletes that would also delete more than this many objects: dependents
+	// and theirs, the objects of a CustomResourceDefinition, the content of a Namespace. 0 allows
+	// none. Orphaned objects do not count. Left out, there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	MaxDependents *int32 `json:"maxDependents,omitempty"`
 
-	// confirmation says whether a delete has to be confirmed. Required accepts a delete only where the object carries the
-	// annotation weir.dev/confirm-delete with its own uid as value. With maxDependents, only a delete by which more than so many
-	// objects would also be deleted has to be confirmed, and a confirmed one is accepted. Left out, it is None.
+	// confirmation Required refuses a delete unless the object has the annotation
+	// weir.dev/confirm-delete with its own uid. With maxDependents, only deletes of more objects
+	// than that need it. Left out, it is None.
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
 
-	// inCascades says whether the collectors are judged, too, when they delete a protected object
-	// because of its owner, or with its namespace. Refuse refuses their delete as it would any
-	// other: an object that is not confirmed stays, and Weir releases it from its owners, which are
-	// gone. The delete of a Namespace, or of a CustomResourceDefinition, that holds such objects is
-	// refused at once. So is the delete of another owner in their namespace, where that is found
-	// out quickly; the delete of a cluster-scoped owner is warned of. For this the API server asks
-	// Weir about every delete in the namespaces that the policy selects, and of every
-	// cluster-scoped object, with failurePolicy Ignore; and about what the collectors delete of the
-	// policy's objects, with the failurePolicy of the policy. Ignore leaves all that alone. Left
-	// out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	// inCascades says whether collectors are judged, too, when they delete a protected object with
+	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The
+	// delete of a Namespace or CustomResourceDefinition that holds such objects is refused at once,
+	// and that of another owner where the answer is cheap. Left out, it is Refuse where
+	// confirmation is Required, and Ignore otherwise.
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`
 
-	// guardSelection says whether an update is judged, too, by which the policy would no longer be
-	// about the object, so that it could be deleted without confirmation: a label that objectSelector
-	// selects by is changed, or of a Namespace one of namespaceSelector, or what conditions find in
-	// metadata. Refuse refuses it unless the delete of the object is confirmed, with maxDependents
-	// whatever would also be deleted. Conditions that look further than metadata do not count. Ignore
-	// lets it pass. Left out, it is Refuse where Confirmation is Required, and Ignore otherwise.
+	// guardSelection Refuse also refuses updates that take the object out of the policy, by a label
+	// that its selectors use or by metadata that its conditions look at, unless the delete of the
+	// object is confirmed. Left out, it is Refuse where confirmation is Required, and Ignore
+	// otherwise.
 	//
 	// +optional
 	GuardSelection GuardSelection `json:"guardSelection,omitempty"`
 }
 
-// Brake holds a deletion by which more than a limit would also be deleted, whichever client asked for it, also while the webhook was down. The object
-// stays, terminating, and nothing is deleted because of it before a person has decided: see HeldCollection. Of several policies that match
-// the lowest limit applies. It applies where propagation applies, and not in a namespace that is being deleted.
+// Brake holds a deletion that would also delete more objects than a limit, whoever asked for it.
+// The object stays, terminating, until a person has decided: see HeldCollection. Of several
+// policies the lowest limit applies. It applies where propagation applies, and not in a namespace
+// that is being deleted.
 type Brake struct {
-	// maxObjects is how many objects may be deleted because of the deletion, the deleted one not counted: dependents and theirs. A deletion by
-	// which more would be deleted is held. 0 holds a deletion by which any would be. Orphaned objects are not counted.
+	// maxObjects is how many objects may be deleted with the object, dependents and theirs. More
+	// are held. Orphaned objects do not count.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -271,8 +261,7 @@ type Brake struct {
 type DeletionPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// stamped is how many of the matched objects carry Weir's finalizer. Left out, they have not been
-	// counted yet, or are not, as matched says.
+	// stamped is how many of the matched objects carry Weir's finalizer.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -2,8 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DrainPolicy sets the order in which the content of a deleted namespace is deleted. If several policies select a namespace, the one with
-// the first name applies. If none does, pods are deleted first and then the rest, as Kubernetes does it.
+// DrainPolicy sets the order in which the content of a deleted namespace is deleted. Of several
+// policies that select a namespace the first by name applies. Without one, pods are deleted first
+// and then the rest.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,8 +38,7 @@ type DrainPolicy struct {
 type DrainPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// waves are the names of the waves in their order, joined, because kubectl get shows only one item of a list. It is empty
-	// until a controller has seen the policy.
+	// waves are the names of the waves in order, for kubectl get.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -47,13 +47,13 @@ type DrainPolicyStatus struct {
 
 // DrainPolicySpec is what the user asks for.
 type DrainPolicySpec struct {
-	// namespaceSelector selects the namespaces that are drained this way, by their labels. Left out, all are.
+	// namespaceSelector selects namespaces by their labels. Left out, all.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// waves are deleted one after the other: a wave begins when the one before it is gone. An object belongs to the
-	// first wave that names it, and to the last if none does.
+	// waves are deleted one after the other. An object belongs to the first wave that names it, or
+	// else to the last.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -67,7 +67,7 @@ type DrainPolicySpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onTimeout) || self.onTimeout == 'Wait' || has(self.timeout)",message="onTimeout Proceed needs a timeout: without one the wave waits for ever"
 type Wave struct {
-	// name tells the waves of a policy apart, in the namespace's conditions too.
+	// name identifies the wave, in the namespace's conditions too.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -83,13 +83,13 @@ type Wave struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
-	// objectSelector selects objects by their labels; objects that it does not select belong to later waves. Left out, it selects all
-	// objects of the resources.
+	// objectSelector selects objects by their labels; others belong to later waves. Left out, all.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// timeout is how long the wave may take before onTimeout applies, from 1s to 24h. Left out, as long as it takes.
+	// timeout is how long the wave may take before onTimeout applies, from 1s to 24h. Left out,
+	// there is no limit.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -98,8 +98,8 @@ type Wave struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be between 1s and 24h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// onTimeout is what happens after timeout: Wait goes on waiting and says so in the namespace's conditions, Proceed
-	// begins the next wave. Left out, it is Wait.
+	// onTimeout is what happens after timeout: Wait waits on and says so in the namespace's
+	// conditions, Proceed begins the next wave.
 	//
 	// +optional
 	// +kubebuilder:default=Wait

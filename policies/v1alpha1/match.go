@@ -4,9 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Match says which objects a policy is about: those that pass all of its parts.
 type Match struct {
-	// resources are the kinds that the policy is about, in any version. An object passes if one of the entries names it.
-	// Webhook configurations and admission policies cannot be named: the API server asks no webhook about them. A
-	// ValidatingAdmissionPolicy can guard webhook configurations.
+	// resources are the kinds that the policy is about, in any version. Webhook configurations and
+	// admission policies cannot be named: the API server asks no webhook about them.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -15,8 +14,8 @@ type Match struct {
 	// +listType=atomic
 	Resources []ResourceRule `json:"resources"`
 
-	// excludeResources are kinds that the policy is not about although resources name them; '*' is every one of the groups.
-	// Left out, none is.
+	// excludeResources are exceptions from resources; '*' is every resource of the groups. Left
+	// out, none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -24,7 +23,7 @@ type Match struct {
 	// +listType=atomic
 	ExcludeResources []ResourceRule `json:"excludeResources,omitempty"`
 
-	// resourceNames are the names of the objects that the policy is about. Left out, those of any name.
+	// resourceNames are the names of the objects that the policy is about. Left out, any.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -34,22 +33,21 @@ type Match struct {
 	// +listType=set
 	ResourceNames []string `json:"resourceNames,omitempty"`
 
-	// scope is Cluster for objects that are in no namespace (a Namespace is in none), Namespaced for those that are in one,
-	// and * for both. Left out, it is *.
+	// scope is Cluster for cluster-scoped objects (Namespaces, too), Namespaced for objects in a
+	// namespace, and * for both. Left out, it is *.
 	//
 	// +optional
 	Scope Scope `json:"scope,omitempty"`
 
-	// kubernetesControllers says whether the policy judges requests of Kubernetes' own controllers and their like: the service
-	// accounts of kube-system, the scheduler, the cloud controller manager, and the API server itself. With Exclude they
-	// are not. With Judge a DeletionPolicy may refuse a rollout, or the end of a Job, what its controller needs, for
-	// ever. The collectors, kube-controller-manager where it uses one identity, nodes and Weir are never judged. Left out,
-	// it is Exclude in a DeletionPolicy, and Judge in an OwnerReferencePolicy.
+	// kubernetesControllers says whether the policy judges Kubernetes' own controllers: the service
+	// accounts of kube-system, the scheduler, the cloud controller manager and the API server. With
+	// Judge, a DeletionPolicy may block a rollout forever. Left out, it is Exclude in a
+	// DeletionPolicy, and Judge in an OwnerReferencePolicy.
 	//
 	// +optional
 	KubernetesControllers ControllerRule `json:"kubernetesControllers,omitempty"`
 
-	// excludeUsers are the names of users whose requests are not judged. Left out, there are none.
+	// excludeUsers are users whose requests are not judged. Left out, none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -59,7 +57,7 @@ type Match struct {
 	// +listType=set
 	ExcludeUsers []string `json:"excludeUsers,omitempty"`
 
-	// excludeGroups are groups of users whose requests are not judged. Left out, there are none.
+	// excludeGroups are groups of users whose requests are not judged. Left out, none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -69,8 +67,8 @@ type Match struct {
 	// +listType=set
 	ExcludeGroups []string `json:"excludeGroups,omitempty"`
 
-	// excludeServiceAccounts are service accounts whose requests are not judged: NAMESPACE/NAME, or NAMESPACE/* for all of a
-	// namespace. Left out, there are none.
+	// excludeServiceAccounts are service accounts whose requests are not judged: NAMESPACE/NAME, or
+	// NAMESPACE/*. Left out, none.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1
@@ -80,22 +78,20 @@ type Match struct {
 	// +listType=set
 	ExcludeServiceAccounts []string `json:"excludeServiceAccounts,omitempty"`
 
-	// namespaceSelector selects by the labels of the namespace an object is in; of a Namespace, by its own labels.
+	// namespaceSelector selects by the labels of the object's namespace, or of a Namespace itself.
 	// Other cluster-scoped objects always pass. Left out, every namespace passes.
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// objectSelector selects by the labels of the object; at an UPDATE, by its labels before or after. Left out,
+	// objectSelector selects by the labels of the object; at an UPDATE, before or after. Left out,
 	// every object passes.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// conditions are CEL expressions; an object passes if all of them are true. They see what the expressions of a
-	// ValidatingAdmissionPolicy see: object (null at a DELETE), oldObject (null at a CREATE), request and
-	// namespaceObject, within the same limits of cost. There are neither params nor an authorizer. Left out, every
-	// object passes.
+	// conditions are CEL expressions that must all be true. They have the variables and cost limits
+	// of ValidatingAdmissionPolicy, without params and authorizer. Left out, every object passes.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
@@ -104,7 +100,7 @@ type Match struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Scope is whether objects are in a namespace; the words are those of ValidatingAdmissionPolicy.
+// Scope is whether objects are in a namespace, as in ValidatingAdmissionPolicy.
 //
 // +kubebuilder:validation:Enum=Cluster;Namespaced;*
 type Scope string
@@ -147,9 +143,9 @@ type ResourceRule struct {
 	// +listType=set
 	APIGroups []string `json:"apiGroups"`
 
-	// resources are lower-case plural names, such as deployments, without a subresource. "*" is every resource of the
-	// groups whose objects the API server keeps and lets be patched and deleted, but events, leases, Weir's own policies
-	// and APIServices: to mean those, name them. Propagation never applies to them.
+	// resources are lower-case plural names. "*" is every resource of the groups that can be
+	// patched and deleted, except events, leases, Weir's policies and APIServices, which have to be
+	// named. Propagation never applies to those.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1
@@ -162,7 +158,7 @@ type ResourceRule struct {
 
 // Condition is a named CEL expression.
 type Condition struct {
-	// name tells the conditions of a policy apart, in messages too.
+	// name identifies the condition, in messages too.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -178,8 +174,7 @@ type Condition struct {
 	Expression string `json:"expression"`
 }
 
-// ValidationAction is what happens when something is not as a policy asks; the words are those of
-// ValidatingAdmissionPolicy.
+// ValidationAction is what happens to what a policy rejects, as in ValidatingAdmissionPolicy.
 //
 // +kubebuilder:validation:Enum=Deny;Warn;Audit
 type ValidationAction string

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OwnerReferencePolicy says which owner references may be written on the objects it matches. Only references that a
-// request adds or changes are judged, never those that were there before.
+// OwnerReferencePolicy says which owner references may be written on the objects that it matches.
+// Only references that a request adds or changes are judged.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -43,31 +43,30 @@ type OwnerReferencePolicySpec struct {
 	// +required
 	Match Match `json:"match"`
 
-	// blockOwnerDeletion is about references that newly set blockOwnerDeletion, with which a dependent can hold up the
-	// deletion of its owner. Allow accepts them; RequirePermission asks for the permission to update the owner's
-	// finalizers, as Kubernetes' OwnerReferencesPermissionEnforcement does; Deny refuses them; Clear sets
-	// blockOwnerDeletion to false. Left out, it is Allow.
+	// blockOwnerDeletion is about references that newly set blockOwnerDeletion, by which a
+	// dependent holds up the deletion of its owner. RequirePermission asks for the permission to
+	// update the owner's finalizers, as OwnerReferencesPermissionEnforcement does; Clear sets
+	// blockOwnerDeletion to false.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
 	BlockOwnerDeletion BlockOwnerDeletion `json:"blockOwnerDeletion,omitempty"`
 
-	// changes is about updates that add, change or remove references. Allow accepts them; RequirePermission asks for
-	// the permission to delete the dependent, as OwnerReferencesPermissionEnforcement does. Left out, it is Allow.
+	// changes is about updates that add, change or remove references. RequirePermission asks for
+	// the permission to delete the dependent.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
 	Changes Changes `json:"changes,omitempty"`
 
-	// rules find references that are likely mistakes. Left out, none is looked for.
+	// rules find references that are likely mistakes. Left out, none.
 	//
 	// +optional
 	Rules *OwnerRules `json:"rules,omitempty"`
 
-	// validationActions are what happens to what blockOwnerDeletion or changes does not accept: Deny refuses it, Warn lets
-	// it pass with a warning to the client, Audit lets it pass with an audit annotation. Deny and Warn together would say
-	// the same thing twice. Without Deny only rules refuse, which have actions of their own; nothing is refused because
-	// the policy cannot be judged, and nothing is cleared. Left out, it is Deny.
+	// validationActions are what happens to what blockOwnerDeletion or changes rejects: Deny
+	// refuses it, Warn warns the client, Audit adds an audit annotation. Without Deny they refuse
+	// and clear nothing. Rules have actions of their own.
 	//
 	// +optional
 	// +kubebuilder:default={Deny}
@@ -77,10 +76,10 @@ type OwnerReferencePolicySpec struct {
 	// +listType=set
 	ValidationActions []ValidationAction `json:"validationActions,omitempty"`
 
-	// failurePolicy is what happens to a request while this policy cannot be judged: Weir's webhook does not answer, or
-	// the policy is broken, or a condition fails. Ignore lets it pass, Fail refuses it. Fail does not hold in kube-system
-	// and kube-node-lease, unless the namespaceSelector asks for these by kubernetes.io/metadata.name, nor in Weir's own
-	// namespace. Left out, it is Ignore.
+	// failurePolicy is what happens to a request while the policy cannot be judged: Weir's webhook
+	// does not answer, the policy is broken, or a condition fails. Ignore lets it pass, Fail
+	// refuses it. Fail does not hold in Weir's own namespace, nor in kube-system and
+	// kube-node-lease unless namespaceSelector selects these by kubernetes.io/metadata.name.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
@@ -134,63 +133,60 @@ const (
 	RuleDeny RuleAction = "Deny"
 )
 
-// OwnerRules find references that are likely mistakes. A rule that cannot tell, because the owner's kind cannot be
-// looked at, finds nothing.
+// OwnerRules find references that are likely mistakes. A rule finds nothing if the owner's kind
+// cannot be read.
 //
 // +kubebuilder:validation:XValidation:rule="[self.dangling, self.mismatch, self.otherNamespace, self.namespacedOwner, self.manyControllers, self.manyOwners, self.unservedVersion, self.cycle].exists(r, r != 'Ignore')",message="set at least one rule to Audit, Warn or Deny"
 type OwnerRules struct {
-	// dangling finds owners that do not exist: no object has their uid. The collector would delete the dependent. Left out,
-	// it is Ignore.
+	// dangling finds owners that do not exist: no object has their uid. The collector would delete
+	// the dependent.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	Dangling RuleAction `json:"dangling,omitempty"`
 
-	// mismatch finds owners whose uid is that of an object of another kind or name. The collector would take the owner for
-	// absent, and delete the dependent. Left out, it is Ignore.
+	// mismatch finds owners whose uid belongs to an object of another kind or name. The collector
+	// would delete the dependent.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	Mismatch RuleAction `json:"mismatch,omitempty"`
 
-	// otherNamespace finds owners in another namespace than their dependent. The collector would delete the dependent.
-	// Left out, it is Ignore.
+	// otherNamespace finds owners in another namespace. The collector would delete the dependent.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	OtherNamespace RuleAction `json:"otherNamespace,omitempty"`
 
-	// namespacedOwner finds owners in a namespace of cluster-scoped dependents: such an owner can never be found. Left out,
-	// it is Ignore.
+	// namespacedOwner finds cluster-scoped dependents of namespaced owners. Such an owner is never
+	// found.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	NamespacedOwner RuleAction `json:"namespacedOwner,omitempty"`
 
-	// manyControllers finds objects with more than one reference that says controller. The API server refuses those too,
-	// with fewer words. Left out, it is Ignore.
+	// manyControllers finds objects with more than one controller reference. The API server refuses
+	// these, too.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	ManyControllers RuleAction `json:"manyControllers,omitempty"`
 
-	// manyOwners finds objects with more than 64 owner references. No controller needs so many, and
-	// Weir follows the first 256: an object with more is never collected by Weir. Left out, it is
-	// Ignore.
+	// manyOwners finds objects with more than 64 owner references. Weir never collects an object
+	// with more than 256.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	ManyOwners RuleAction `json:"manyOwners,omitempty"`
 
-	// unservedVersion finds references in a version in which the cluster does not serve the owner's kind. The dependent
-	// would never be collected. Left out, it is Ignore.
+	// unservedVersion finds references in a version that the cluster does not serve. The dependent
+	// would never be collected.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
 	UnservedVersion RuleAction `json:"unservedVersion,omitempty"`
 
-	// cycle finds owners that are, perhaps through others, dependents of their own dependent. Neither would ever be
-	// collected. Left out, it is Ignore.
+	// cycle finds owners that depend on their dependent. Neither would ever be collected.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore

@@ -84,8 +84,9 @@ const (
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
-	// conditions say whether the policy is in force (Ready), whether what it names is served (Resolved), and whether the API
-	// server asks Weir (Enforced; of a DrainPolicy, whether its waves hold). Left out, no controller has seen the policy yet.
+	// conditions say whether the policy is in force (Ready), whether what it names is served
+	// (Resolved), and whether the API server asks Weir (Enforced; of a DrainPolicy, whether its
+	// waves hold).
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=8
@@ -93,9 +94,8 @@ type PolicyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left out, they have
-	// not been counted yet, or are not: its conditions look at more of objects than metadata, and a
-	// number would tell what they hold.
+	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left
+	// out, they were not counted yet, or are not, because conditions look beyond metadata.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

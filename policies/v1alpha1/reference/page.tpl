@@ -3,7 +3,8 @@
 
 <!-- make generate writes this page from the comments of policies/v1alpha1. -->
 
-The kinds of `weir.dev/v1alpha1`, which are all cluster-scoped. [policies/](policies/deletion-policy.md) has what each policy is for, with examples.
+The kinds of `weir.dev/v1alpha1`, all cluster-scoped. [policies/](policies/deletion-policy.md) says
+what each is for, with examples. `kubectl explain` has the bounds of each field, too.
 {{ range . }}{{ $group := . }}
 {{- range .SortedKinds }}
 * [{{ . }}](#{{ lower . }})
