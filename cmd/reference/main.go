@@ -4,11 +4,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/weir-dev/weir/ask"
 	"github.com/weir-dev/weir/cmd"
@@ -26,11 +30,18 @@ func main() {
 }
 
 func write(commands, metrics string) error {
-	for _, root := range []*cobra.Command{cmd.Root(), ask.Root()} {
-		root.CompletionOptions.DisableDefaultCmd = true
-		quiet(root)
-		if err := doc.GenMarkdownTree(root, commands); err != nil {
-			return err
+	weir, plugin := cmd.Root(), ask.Root()
+	kubectl := &cobra.Command{Use: "kubectl's own"}
+	genericclioptions.NewConfigFlags(true).AddFlags(kubectl.Flags())
+	for _, root := range []*cobra.Command{weir, plugin} {
+		for _, c := range append(root.Commands(), root) {
+			elsewhere := []*cobra.Command{kubectl}
+			if c.Name() == "up" {
+				elsewhere = append(elsewhere, find(weir, "controller"), find(weir, "webhook"))
+			}
+			if err := tree(c, c != root, commands, elsewhere); err != nil {
+				return err
+			}
 		}
 	}
 	var page bytes.Buffer
@@ -40,10 +51,114 @@ func write(commands, metrics string) error {
 	return os.WriteFile(metrics, page.Bytes(), 0o644)
 }
 
-// quiet leaves out the date: a page is to change only when the command does.
-func quiet(c *cobra.Command) {
-	c.DisableAutoGenTag = true
-	for _, sub := range c.Commands() {
-		quiet(sub)
+func find(root *cobra.Command, name string) *cobra.Command {
+	c, _, err := root.Find([]string{name})
+	if err != nil {
+		panic(err)
 	}
+	return c
+}
+
+// tree writes the page of a command, and of those below it unless it is a root.
+func tree(c *cobra.Command, below bool, directory string, elsewhere []*cobra.Command) error {
+	if below {
+		for _, sub := range c.Commands() {
+			if err := tree(sub, true, directory, elsewhere); err != nil {
+				return err
+			}
+		}
+	}
+	return os.WriteFile(filepath.Join(directory, file(c)), []byte(page(c, elsewhere)), 0o644)
+}
+
+func file(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "_") + ".md" }
+
+// page describes a command. Of flags that mean the same elsewhere it only says where.
+func page(c *cobra.Command, elsewhere []*cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n%s\n", c.CommandPath(), folded(cmp.Or(c.Long, c.Short)))
+	if c.Runnable() {
+		fmt.Fprintf(&b, "\n```\n%s\n```\n", c.UseLine())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\n```\n%s\n```\n", c.Example)
+	}
+	rows, also := strings.Builder{}, map[*cobra.Command]bool{}
+	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		for _, other := range elsewhere {
+			if g := other.Flags().Lookup(f.Name); g != nil && g.Usage == f.Usage {
+				if g.DefValue == f.DefValue || f.Name == "cache-dir" {
+					also[other] = true
+					return
+				}
+			}
+		}
+		if f.Name != "help" && !f.Hidden {
+			rows.WriteString(row(f))
+		}
+	})
+	if rows.Len() > 0 {
+		fmt.Fprintf(&b, "\n| flag | what it does | default |\n|---|---|---|\n%s", rows.String())
+	}
+	for i, other := range elsewhere {
+		switch {
+		case !also[other]:
+		case i == 0:
+			b.WriteString("\nIt also takes kubectl's own flags, such as `--context` and `--as`.\n")
+		default:
+			fmt.Fprintf(&b, "\nIt also takes flags of [%s](%s).\n", other.CommandPath(), file(other))
+		}
+	}
+	b.WriteString("\n")
+	if c.HasParent() {
+		fmt.Fprintf(&b, "See also [%s](%s).\n", c.Parent().CommandPath(), file(c.Parent()))
+	}
+	for _, sub := range c.Commands() {
+		fmt.Fprintf(&b, "* [%s](%s): %s\n", sub.CommandPath(), file(sub), sub.Short)
+	}
+	return b.String()
+}
+
+func row(f *pflag.Flag) string {
+	name, usage := pflag.UnquoteUsage(f)
+	flag := "--" + f.Name
+	if f.Shorthand != "" {
+		flag = "-" + f.Shorthand + ", " + flag
+	}
+	def := ""
+	if f.DefValue != "" && f.DefValue != "[]" && f.DefValue != "false" {
+		def = "`" + f.DefValue + "`"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s |\n", strings.TrimSpace(flag+" "+name), strings.ReplaceAll(usage, "|", `\|`), def)
+}
+
+// folded has paragraphs in lines of at most 100 columns. What is indented is code.
+func folded(text string) string {
+	var out []string
+	line := ""
+	flush := func() {
+		if line != "" {
+			out = append(out, line)
+		}
+		line = ""
+	}
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(l, "\n")
+		if l == "" || strings.HasPrefix(l, " ") {
+			flush()
+			if l != "" {
+				l = "  " + l // what is indented by four is code
+			}
+			out = append(out, l)
+			continue
+		}
+		for word := range strings.FieldsSeq(l) {
+			if len(line)+1+len(word) > 100 {
+				flush()
+			}
+			line = strings.TrimSpace(line + " " + word)
+		}
+	}
+	flush()
+	return strings.Join(out, "\n")
 }
