@@ -58,7 +58,7 @@ func NewToken(o TokenOptions) *Token {
 	}
 	t := &Token{o: o}
 	if o.Config == nil {
-		t.have.now = freshToken()
+		t.have = tokens{now: freshToken(), seal: freshToken()}
 	} else {
 		t.o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
 	}
@@ -112,7 +112,7 @@ func (t *Token) kept() bool {
 // deleted.
 func (t *Token) make(ctx context.Context) error {
 	t.mu.Lock()
-	fresh := tokens{now: freshToken(), before: t.have.now, ca: t.have.ca}
+	fresh := tokens{freshToken(), t.have.now, t.have.ca, freshToken()}
 	t.mu.Unlock()
 	made, err := t.client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}},

@@ -18,6 +18,7 @@ import (
 var (
 	oldToken = strings.Repeat("o", 26)
 	newToken = strings.Repeat("n", 26)
+	sealing  = strings.Repeat("s", 26)
 )
 
 func TestNextToken(t *testing.T) {
@@ -33,21 +34,25 @@ func TestNextToken(t *testing.T) {
 		write   string
 	}{
 		"the first of all":               {tokens{}, stage{}, "a", nil, tokens{now: "FRESH", ca: "a"}, "FRESH"},
-		"lost, and one is written":       {tokens{}, stage{}, "a", []string{oldToken}, tokens{"FRESH", oldToken, "a"}, oldToken},
+		"lost, and one is written":       {tokens{}, stage{}, "a", []string{oldToken}, tokens{now: "FRESH", before: oldToken, ca: "a"}, oldToken},
 		"lost, and something is written": {tokens{}, stage{}, "a", []string{""}, tokens{now: "FRESH", ca: "a"}, "FRESH"},
 		"made before there was a CA":     {tokens{now: oldToken}, here(0), "a", nil, tokens{now: oldToken, ca: "a"}, oldToken},
 		"nothing to do":                  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "a", []string{oldToken}, tokens{now: oldToken, ca: "a"}, oldToken},
 		"somebody wrote something else":  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "a", []string{oldToken, "x"}, tokens{now: oldToken, ca: "a"}, oldToken},
-		"a new CA":                       {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", []string{oldToken}, tokens{"FRESH", oldToken, "b"}, oldToken},
-		"a new CA, and none is written":  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", nil, tokens{"FRESH", oldToken, "b"}, "FRESH"},
-		"not settled":                    {tokens{newToken, oldToken, "b"}, here(settle - 1), "b", []string{oldToken}, tokens{newToken, oldToken, "b"}, oldToken},
-		"settled":                        {tokens{newToken, oldToken, "b"}, here(settle), "b", []string{oldToken}, tokens{newToken, oldToken, "b"}, newToken},
-		"half of them written":           {tokens{newToken, oldToken, "b"}, here(time.Hour), "b", []string{oldToken, newToken}, tokens{newToken, oldToken, "b"}, newToken},
-		"written, and not for long":      {tokens{newToken, oldToken, "b"}, stage{ago(time.Hour), ago(settle - 1)}, "b", []string{newToken}, tokens{newToken, oldToken, "b"}, newToken},
-		"written for long":               {tokens{newToken, oldToken, "b"}, stage{ago(time.Hour), ago(settle)}, "b", []string{newToken}, tokens{now: newToken, ca: "b"}, newToken},
-		"another CA meanwhile waits":     {tokens{newToken, oldToken, "b"}, here(time.Hour), "c", []string{oldToken}, tokens{newToken, oldToken, "b"}, newToken},
+		"a new CA":                       {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", []string{oldToken}, tokens{now: "FRESH", before: oldToken, ca: "b"}, oldToken},
+		"a new CA, and none is written":  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", nil, tokens{now: "FRESH", before: oldToken, ca: "b"}, "FRESH"},
+		"not settled":                    {tokens{now: newToken, before: oldToken, ca: "b"}, here(settle - 1), "b", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, oldToken},
+		"settled":                        {tokens{now: newToken, before: oldToken, ca: "b"}, here(settle), "b", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
+		"half of them written":           {tokens{now: newToken, before: oldToken, ca: "b"}, here(time.Hour), "b", []string{oldToken, newToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
+		"written, and not for long":      {tokens{now: newToken, before: oldToken, ca: "b"}, stage{ago(time.Hour), ago(settle - 1)}, "b", []string{newToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
+		"written for long":               {tokens{now: newToken, before: oldToken, ca: "b"}, stage{ago(time.Hour), ago(settle)}, "b", []string{newToken}, tokens{now: newToken, ca: "b"}, newToken},
+		"another CA meanwhile waits":     {tokens{now: newToken, before: oldToken, ca: "b"}, here(time.Hour), "c", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
 	} {
 		want, write := c.have.next(at, c.stage, settle, c.ca, c.written)
+		if !usable(want.seal) || want.seal == want.now {
+			t.Errorf("%s: the key of seals is %q", name, want.seal)
+		}
+		want.seal = ""
 		if c.want.now == "FRESH" && usable(want.now) && want.now != oldToken {
 			if write == want.now {
 				write = "FRESH"
@@ -79,7 +84,7 @@ func TestTokensOfASecret(t *testing.T) {
 	}{
 		"nothing":               {nil, tokens{}},
 		"one":                   {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
-		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, alongsideKey: "a"}, tokens{newToken, oldToken, "a"}},
+		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, alongsideKey: "a", sealKey: sealing}, tokens{newToken, oldToken, "a", sealing}},
 		"one that is too short": {map[string]string{tokenKey: "secret"}, tokens{}},
 		"one with a slash":      {map[string]string{tokenKey: newToken + "/"}, tokens{}},
 		"one with a line end":   {map[string]string{tokenKey: newToken + "\n"}, tokens{}},

@@ -22,6 +22,7 @@ type tokens struct {
 	now    string // the newest
 	before string // the one that it replaces; empty once no client is told it any more
 	ca     string // the CA beside which now was made
+	seal   string // the key of seals, which is part of no path
 }
 
 // The entries of the Secret.
@@ -29,6 +30,7 @@ const (
 	tokenKey     = "token"
 	beforeKey    = "before"
 	alongsideKey = "ca"
+	sealKey      = "seal"
 )
 
 // stage is how far a replacement is, as a process has seen it: clocks of others do not count.
@@ -41,17 +43,20 @@ type stage struct {
 // written.
 func (t tokens) next(at time.Time, s stage, wait time.Duration, ca string, written []string) (want tokens, write string) {
 	settled := !at.Before(s.since.Add(wait))
+	if t.seal == "" { // also in a Secret of before there was one
+		t.seal = freshToken()
+	}
 	want = t
 	switch {
 	case t.now == "":
-		want = tokens{now: freshToken(), ca: ca}
+		want = tokens{now: freshToken(), ca: ca, seal: t.seal}
 		if i := slices.IndexFunc(written, usable); i >= 0 {
 			want.before, settled = written[i], false
 		}
 	case t.ca == "":
 		want.ca = ca
 	case t.before == "" && t.ca != ca:
-		want, settled = tokens{now: freshToken(), before: t.now, ca: ca}, false
+		want, settled = tokens{freshToken(), t.now, ca, t.seal}, false
 	case t.before != "" && !s.written.IsZero() && !at.Before(s.written.Add(wait)):
 		want.before = ""
 	}
@@ -83,17 +88,23 @@ func (t tokens) data() map[string][]byte {
 	if t.ca != "" {
 		d[alongsideKey] = []byte(t.ca)
 	}
+	if t.seal != "" {
+		d[sealKey] = []byte(t.seal)
+	}
 	return d
 }
 
 // tokensIn is the zero value for a Secret that holds none.
 func tokensIn(s *corev1.Secret) tokens {
-	t := tokens{now: string(s.Data[tokenKey]), before: string(s.Data[beforeKey]), ca: string(s.Data[alongsideKey])}
+	t := tokens{string(s.Data[tokenKey]), string(s.Data[beforeKey]), string(s.Data[alongsideKey]), string(s.Data[sealKey])}
 	if !usable(t.now) {
 		return tokens{}
 	}
 	if !usable(t.before) {
 		t.before = ""
+	}
+	if !usable(t.seal) {
+		t.seal = ""
 	}
 	return t
 }
