@@ -16,12 +16,17 @@ import (
 // decideWrite judges a CREATE or UPDATE: what it does to the finalizer, whether it
 // takes the object out of what protects it, and the owner references it writes.
 func (s *Set) decideWrite(q *Question, d *Decision) {
+	adds := q.Asked == "" || q.Asked == WebhookAddFinalizer
+	if adds && q.Operation == Update && object(q.OldObject).terminating() && !s.isSystem(q.User) {
+		keepFinalizer(q, d)
+		return
+	}
 	v := verdict{set: s, q: q}
 	defer v.write(d)
 	if s.exempt(q) != "" {
 		return
 	}
-	if q.Asked == "" || q.Asked == WebhookAddFinalizer {
+	if adds {
 		s.decideFinalizers(q, d, &v)
 	}
 	if q.Asked == "" || q.Asked == WebhookSelection {
@@ -35,16 +40,18 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 // decideFinalizers puts the finalizer on an object whose deletion Weir has to carry out, and takes
 // it off any other.
 func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
-	if q.Subresource != "" {
+	if !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
 		return
 	}
 	m, errs := s.FinalizersFor(*q)
 	v.errors = append(v.errors, errs...)
-	o := object(q.Object)
+	o, old := object(q.Object), object(q.OldObject)
+	if q.Subresource != "" && (m.By == "" || len(m.missing(old)) > 0) {
+		return // such a write takes nothing away; the object gets, or loses, the finalizer otherwise
+	}
 	switch {
 	case len(m.missing(o)) > 0:
 		d.Finalizers = AddFinalizers
-		old := object(q.OldObject)
 		if q.Operation == Update && len(m.missing(old)) == 0 {
 			d.Patch = append(d.Patch, restoreFinalizers(o, old, m.missing(o))...)
 			return
@@ -54,7 +61,7 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 			d.Patch = append(d.Patch, addAnnotation(o, v1alpha1.ArmedAtAnnotation, ArmedAt(q.Now)))
 		}
 	case m.By != "" && q.Operation == Update:
-		d.Patch = append(d.Patch, restoreArmedAt(o, object(q.OldObject))...)
+		d.Patch = append(d.Patch, restoreArmedAt(o, old)...)
 	case m.By == "" && o.hasFinalizer() && len(errs) == 0:
 		// Only when every policy has been heard: without the finalizer a deletion would be carried
 		// out in another way.
@@ -64,6 +71,29 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)})
 		}
 	}
+}
+
+// keepFinalizer puts back Weir's finalizer that an UPDATE takes off a terminating object: the
+// object would be gone before its deletion was carried out as policies say, or decided (RB 6.35).
+// Whose other finalizers they are takes these off.
+func keepFinalizer(q *Question, d *Decision) {
+	o, old := object(q.Object), object(q.OldObject)
+	d.Allowed = true
+	if !old.hasFinalizer() || o.hasFinalizer() || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
+		return
+	}
+	d.Finalizers = AddFinalizers
+	d.Patch = append(d.Patch, addFinalizers(o, []string{v1alpha1.Finalizer})...)
+	d.Warnings = append(d.Warnings, "finalizer "+v1alpha1.Finalizer+" stays: weir removes it when the deletion has been carried out ("+
+		"kubectl weir why says what it waits for). By force: kubectl delete mutatingwebhookconfiguration "+WebhookConfigurations+
+		", which comes again, and at once remove the finalizer")
+}
+
+// takesFinalizer is for the API server whether an update takes Weir's finalizer off an object.
+var takesFinalizer = carries("oldObject") + " && !(" + carries("object") + ")"
+
+func carries(variable string) string {
+	return has(variable, "finalizers") + " && " + celString(v1alpha1.Finalizer) + " in " + variable + ".metadata.finalizers"
 }
 
 // restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of

@@ -206,6 +206,58 @@ func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 }
 
 // What cannot be judged may be wanted: it has to be looked for, and is not taken off.
+// What others may write besides an object itself, and while it terminates (RB 6.35).
+func TestFinalizerIsTakenOffByWeirAlone(t *testing.T) {
+	set := Build(nil, sources(t, "f", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p},
+  spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, propagation: {default: Foreground}}}`), Options{Self: []string{"weir"}})
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	for name, c := range map[string]struct {
+		gvr               schema.GroupVersionResource
+		user, subresource string
+		terminates        bool
+		old, new          string // finalizers
+		want              string // the patch; empty: none
+	}{
+		"by the status":                  {deployments, "alice", "status", false, weirs, "", weirs},
+		"a status adds none":             {deployments, "alice", "status", false, "a", "", ""},
+		"by what writes no metadata":     {deployments, "alice", "scale", false, weirs, "", ""},
+		"of an object that terminates":   {deployments, "alice", "", true, weirs, "", weirs},
+		"with others, which go":          {deployments, "alice", "", true, "a " + weirs + " b", "b", "b " + weirs},
+		"of one, by the status":          {deployments, "alice", "status", true, weirs, "", weirs},
+		"others go":                      {deployments, "alice", "", true, "a " + weirs, weirs, ""},
+		"one that carries none":          {deployments, "alice", "", true, "a", "", ""},
+		"foreground is the collector's":  {jobs, "alice", "", true, weirs + " " + foreground, weirs, ""},
+		"by weir":                        {deployments, "weir", "", true, weirs, "", ""},
+		"and by weir before that":        {deployments, "weir", "", false, weirs, "", ""},
+		"where no propagation can apply": {schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "alice", "status", false, weirs, "", ""},
+		"of any other kind":              {secrets, "alice", "", true, weirs, "", weirs},
+	} {
+		old, now := map[string]any{"name": "a", "finalizers": anyList(strings.Fields(c.old))}, map[string]any{"name": "a", "finalizers": anyList(strings.Fields(c.new))}
+		if c.terminates {
+			old["deletionTimestamp"], now["deletionTimestamp"] = "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"
+		}
+		d := set.Decide(Question{Operation: Update, Asked: WebhookAddFinalizer, Resource: c.gvr, Subresource: c.subresource, User: User{Name: c.user},
+			Namespace: "shop", Name: "a", OldObject: map[string]any{"metadata": old}, Object: map[string]any{"metadata": now}})
+		got := ""
+		for _, p := range d.Patch {
+			switch p.Path {
+			case "/metadata/finalizers":
+				got = strings.Trim(fmt.Sprint(p.Value), "[]")
+			case "/metadata/finalizers/-":
+				got = strings.Join(append(strings.Fields(c.new), fmt.Sprint(p.Value)), " ")
+			}
+		}
+		if got != c.want || !d.Allowed || len(d.Warnings) > 0 != (c.terminates && got != "") {
+			t.Errorf("%s: %q, allowed %t, warnings %q; want %q", name, got, d.Allowed, d.Warnings, c.want)
+		}
+		for _, w := range d.Warnings {
+			if len(w) > 256 {
+				t.Errorf("%d bytes of a warning are cut off by the API server: %s", len(w), w)
+			}
+		}
+	}
+}
+
 func TestBrokenPoliciesMayAddTheFinalizer(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Background}, priority: 9999999")
 	if some, _ := set.AddsFinalizer(deployments.GroupResource()); !some {

@@ -205,6 +205,10 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		ops, subresources = ops[1:], metadataSubresources
 		e.onSelection(&out)
 	case WebhookAddFinalizer:
+		subresources = metadataSubresources
+		out.MatchConditions[1].Expression += " || " + takesFinalizer
+		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "whole-object",
+			Expression: "!has(request.subResource) || request.subResource == '' || " + takesFinalizer + " || " + armedAtChanges})
 		if !e.conditions { // conditions may look at anything
 			changes := changed("stamp-changes", "labels", "finalizers")
 			changes.Expression += " || " + armedAtChanges

@@ -64,7 +64,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	const elsewhere, there = "kubernetes.io/metadata.name notin (kube-node-lease,kube-system)", "kubernetes.io/metadata.name in (kube-node-lease,kube-system)"
 	want := []string{
 		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] not-system not-terminating namespaces team in (a)",
-		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets] not-system not-terminating",
+		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets deployments/status statefulsets/status] not-system not-terminating whole-object",
 		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers",
 		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] is-namespace-controller not-terminating namespaces team in (a)",
 		"eviction.delete.weir.dev Ignore mutating=false: [CREATE] [] [pods/eviction] not-system not-controllers namespaces team in (a)",
@@ -73,7 +73,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 		"fail.owners.weir.dev Fail mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces " + elsewhere + ",team in (a,b)",
 		"guard.weir.dev Ignore mutating=false: [DELETE] [] [events pods] is-a-collector not-terminating namespaces team in (a)",
 		"owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [] [pods secrets secrets/status] [CREATE UPDATE] [apps] [daemonsets deployments statefulsets daemonsets/status deployments/status statefulsets/status] [CREATE UPDATE] [example.com] [gizmos gizmos/status] not-system not-terminating has-references references-change",
-		"stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments] not-system not-terminating stamp-changes objects stamp in (yes)",
+		"stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating whole-object stamp-changes objects stamp in (yes)",
 		"system.fail.clear.owners.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change in-a-namespace namespaces " + there + ",team in (a,b)",
 		"system.fail.delete.weir.dev Ignore mutating=false: [DELETE] [apps] [deployments statefulsets] not-system not-terminating not-controllers in-a-namespace namespaces " + there,
 		"system.fail.owners.weir.dev Ignore mutating=false: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change in-a-namespace namespaces " + there + ",team in (a,b)",
