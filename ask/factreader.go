@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +112,15 @@ func (r *factReader) heard(ctx context.Context, in string) {
 		r.missed(eventKind, in, "", err)
 	}
 	r.world.Heard(events)
+	spaces, _ := r.world.Listed(namespaceKind.GroupResource(), "")
+	ends := func(m *metav1.PartialObjectMetadata) bool { return m.DeletionTimestamp != nil }
+	if in != "" || !slices.ContainsFunc(spaces, ends) {
+		return
+	}
+	all := r.list(ctx, namespaceKind, "")
+	for i := range all {
+		r.world.HeardOf(&all[i])
+	}
 }
 
 // eventsOf are those that a field selector selects, and whether they are all.

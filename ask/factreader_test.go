@@ -6,10 +6,13 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -99,5 +102,31 @@ func TestFactsThatMayNotBeReadAreNamedOnce(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("not read: %q\nwant %q", told, want)
+	}
+}
+
+// TestPendingNamesWhoRefusesTheContentOfANamespace: as its conditions say, and not the namespace
+// controller, which is refused.
+func TestPendingNamesWhoRefusesTheContentOfANamespace(t *testing.T) {
+	server := apitest.New()
+	server.Put("namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: shop}, status: {conditions: [
+		{type: NamespaceDeletionContentFailure, status: "True", message: "ValidatingAdmissionPolicy 'fixed' with binding 'b' denied request: no"}]}}`)
+	client, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []graph.Resource{
+		{Version: "v1", Resource: "namespaces", Kind: "Namespace", Versions: []string{"v1"}, Collected: true},
+		{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true, Versions: []string{"v1"}, Collected: true},
+	}
+	w := insight.NewWorld("", kinds)
+	now := metav1.Now()
+	for i, o := range []metav1.ObjectMeta{{Name: "shop", UID: "shop", DeletionTimestamp: &now}, {Name: "a", Namespace: "shop", UID: "a"}} {
+		w.List(kinds[i].GroupResource(), "1", []metav1.PartialObjectMetadata{{ObjectMeta: o}})
+	}
+	(&factReader{client, w}).heard(t.Context(), "")
+	groups := w.Pending(time.Now())
+	if len(groups) != 1 || groups[0].Actor != "who wrote the ValidatingAdmissionPolicy fixed" {
+		t.Errorf("%+v", groups)
 	}
 }

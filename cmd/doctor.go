@@ -31,8 +31,9 @@ func doctorCommand() *cobra.Command {
 		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
 garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
 and why, or of which no controller has said whether they are, whether the API server asks the webhook (by a dry-run delete
-of the Lease weir-canary), who holds the migration Lease, and whether what the cluster's collector deletes is held by the
-brake, if the controller's Deployment has flags for that. It can be run before Weir is installed, and when something is
+of the Lease weir-canary), who holds the migration Lease, whether what the cluster's collector deletes is held by the brake,
+if the controller's Deployment has flags for that, and which admission policies and webhooks of others let the cluster's own
+collectors through by name, and not Weir. It can be run before Weir is installed, and when something is
 wrong. It changes nothing, except with --try. With --webhook it only finds out whether the API server asks the webhook,
 which helm test does.
 

@@ -56,7 +56,8 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &patient{client: client, dynamic: d, home: home, facts: doctor.Facts{Errors: map[string]string{}}}, nil
+	return &patient{client: client, dynamic: d, home: home, facts: doctor.Facts{
+		User: "system:serviceaccount:" + home + ":weir-controller", Errors: map[string]string{}}}, nil
 }
 
 // read reads all facts. What cannot be read is left out, and why is said.
@@ -95,6 +96,7 @@ func (p *patient) look(ctx context.Context, mode string) {
 	}
 	p.note("definitions", p.definitions(ctx))
 	p.note("policies", p.policies(ctx))
+	p.note("admission", p.admission(ctx))
 }
 
 func (p *patient) note(fact string, err error) {
@@ -183,7 +185,7 @@ func (p *patient) may(ctx context.Context, need doctor.Need, installed bool) (bo
 		return err == nil && got.Status.Allowed, err
 	}
 	got, err := reviews.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + p.home + ":weir-controller", ResourceAttributes: about,
+		User: p.facts.User, ResourceAttributes: about,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + p.home, "system:authenticated"},
 	}}, metav1.CreateOptions{})
 	return err == nil && got.Status.Allowed, err

@@ -114,7 +114,8 @@ func TestAnEmptyClusterIsReadWhole(t *testing.T) {
 	f.Rights = nil
 	want := doctor.Facts{
 		Mode: doctor.Companion, Server: "v1.36.1-x", Major: 1, Minor: 36, Managers: &[]doctor.Manager{}, ManagerLease: none, WeirLease: none, Canary: &canary,
-		Flags: &doctor.Flags{}, Waiting: &[]doctor.Waiting{}, Webhooks: &[]string{}, Definitions: &[]string{}, Policies: &[]doctor.Policy{}, Errors: map[string]string{},
+		Flags: &doctor.Flags{}, Waiting: &[]doctor.Waiting{}, Webhooks: &[]string{}, Definitions: &[]string{}, Policies: &[]doctor.Policy{}, Admission: &[]doctor.Admission{},
+		User: "system:serviceaccount:weir-system:weir-controller", Errors: map[string]string{},
 	}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -143,6 +144,8 @@ func TestWhatMayNotBeReadIsNamedByItsFact(t *testing.T) {
 		"/mutatingwebhookconfigurations/weir":   {"webhooks"},
 		"/apis/weir.dev/v1alpha1":               {"definitions", "policies"},
 		"/drainpolicies":                        {"policies"},
+		"/mutatingadmissionpolicies":            {"admission"},
+		"/validatingwebhookconfigurations":      {"admission"},
 		"/selfsubjectaccessreviews":             nil, // each right says it
 		"/serviceaccounts/weir-controller":      nil, // rights are those of who asks
 		"/leases/a-lease-that-no-flag-asks-for": nil,
@@ -601,5 +604,35 @@ func TestWrongCommandLinesAreErrors(t *testing.T) {
 				t.Errorf("it prints %q, and says %q", out.String(), errOut.String())
 			}
 		})
+	}
+}
+
+// TestAdmissionThatLetsOthersThroughIsFound: in policies and webhooks that are asked about deletes
+// or updates. Those of Weir, and one that is asked about creates only, are no finding.
+func TestAdmissionThatLetsOthersThroughIsFound(t *testing.T) {
+	const not = "expression: 'request.userInfo.username != \"system:serviceaccount:kube-system:generic-garbage-collector\"'"
+	const v1 = "apiVersion: admissionregistration.k8s.io/v1, "
+	c := newClinic()
+	policy := func(resource, kind, name, operations, more string) {
+		c.Put(resource, "{"+v1+"kind: "+kind+", metadata: {name: "+name+"}, spec: {matchConstraints: {resourceRules: [{operations: ["+operations+"]}]}, "+more+"}}")
+	}
+	policy("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "fixed", "UPDATE", "validations: [{expression: 'false'}, {"+not+"}]")
+	policy("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "creates", "CREATE", "validations: [{"+not+"}]")
+	policy("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "everybody", "DELETE", "validations: [{expression: 'false'}]")
+	policy("mutatingadmissionpolicies", "MutatingAdmissionPolicy", "marks", "'*'", "matchConditions: [{name: a, "+not+"}]")
+	hooks := func(kind, name, webhooks string) {
+		c.Put(strings.ToLower(kind)+"s", "{"+v1+"kind: "+kind+", metadata: {name: "+name+"}, webhooks: ["+webhooks+"]}")
+	}
+	const matches = "matchConditions: [{name: a, " + not + "}]}"
+	hooks("ValidatingWebhookConfiguration", "guard", "{rules: [{operations: [CREATE]}], "+matches+", {rules: [{operations: [DELETE]}], "+matches)
+	hooks("ValidatingWebhookConfiguration", "weir", "{rules: [{operations: [DELETE]}], "+matches)
+	hooks("MutatingWebhookConfiguration", "creates", "{rules: [{operations: [CREATE]}], "+matches)
+	f := c.look(t, "", false)
+	var want []doctor.Admission
+	for _, name := range []string{"ValidatingAdmissionPolicy/fixed", "MutatingAdmissionPolicy/marks", "ValidatingWebhookConfiguration/guard"} {
+		want = append(want, doctor.Admission{Name: name, Names: policies.GarbageCollector})
+	}
+	if diff := cmp.Diff(&want, f.Admission); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", f.Errors, diff)
 	}
 }

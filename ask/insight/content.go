@@ -26,10 +26,10 @@ type share struct {
 	objects []Object
 }
 
-// shares tells apart who has to act on objects: those with most objects first. deleter is who
-// deletes what is not being deleted yet. Which objects stand for all is a matter of their names,
+// shares tells apart who has to act on objects: those with most objects first. deleter has to
+// delete what is not being deleted yet, or is refused that. Which objects stand for all is a matter of their names,
 // and not of the order in which the graph has them.
-func (w *explanation) shares(all []graph.View, deleter string) []*share {
+func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 	slices.SortFunc(all, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
@@ -37,7 +37,10 @@ func (w *explanation) shares(all []graph.View, deleter string) []*share {
 	byActor := map[string]*share{}
 	var out []*share
 	for _, v := range all {
-		causes := []Cause{w.acting(v.UID, deleter)}
+		causes := []Cause{w.acting(v.UID, deleter.Actor)}
+		if causes[0].refused == (refusal{}) {
+			causes[0].refused = deleter.refused
+		}
 		if v.Deleting {
 			causes = w.of(&v)
 		}
@@ -75,7 +78,8 @@ func (w *World) acting(uid types.UID, usual string) Cause {
 
 // draining is a terminating namespace: a cause for each who has to act on what is left in it.
 func (w *explanation) draining(v *graph.View) []Cause {
-	c := Cause{Actor: "the namespace controller", Look: "kubectl weir pending -n " + v.Name, about: aboutContent}
+	c := w.acting(v.UID, "the namespace controller")
+	c.Look, c.about = cmp.Or(c.refused.look, "kubectl weir pending -n "+v.Name), aboutContent
 	if w.Namespace != "" && w.Namespace != v.Name {
 		c.What = "the namespace is terminating"
 		return []Cause{c}
@@ -144,7 +148,7 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 
 // left makes a cause for each who has to act on objects. The first also has what like says.
 func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
-	for n, s := range w.shares(all, like.Actor) {
+	for n, s := range w.shares(all, like) {
 		s.cause.What, s.cause.about = what+kindsOf(s.objects), like.about
 		s.cause.Look = cmp.Or(s.cause.refused.look, like.Look)
 		if n == 0 {

@@ -141,36 +141,34 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 		}
 	}
 	met := map[string]bool{}
+	by := func(actor string) int {
+		return slices.IndexFunc(causes, func(c Cause) bool { return actor != "" && c.refused.actor == actor })
+	}
 	add := func(what, actor, look, evidence string) {
-		if !met[actor] {
-			met[actor] = true
-			out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}})
+		if met[actor] {
+			return
 		}
+		met[actor] = true
+		if at := by(actor); at >= 0 {
+			causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")") // it is evidence of that
+			return
+		}
+		out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}})
 	}
 	for _, s := range saidOf(f.Events, about, v) {
 		evidence := s.evidence(now)
 		if s.reason == v1alpha1.ReasonDeletionHeld {
-			if braked && s.uid == v.UID {
-				continue // it is evidence of that
+			if !braked || s.uid != v.UID { // else it is evidence of that
+				add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
 			}
-			add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
 			continue
 		}
 		actor, look := refuser("", s.message)
-		what := fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message)
-		actor = cmp.Or(actor, unnamed)
-		if at := slices.IndexFunc(causes, func(c Cause) bool { return c.refused.actor == actor }); at >= 0 {
-			if !met[actor] { // it is evidence of that
-				met[actor] = true
-				causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")")
-			}
-			continue
-		}
-		add(what, actor, look, evidence)
+		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, unnamed), look, evidence)
 	}
 	if f.Object != nil && v.Kind == namespaces {
 		for _, text := range failures(f.Object) {
-			if actor, look := refuser("", text); actor != "" {
+			if actor, look := refuser("", text); actor != "" && by(actor) < 0 { // else conditions are told of that
 				add("the API server refuses what the namespace controller asks for: "+text, actor, look, "the condition NamespaceDeletionContentFailure")
 			}
 		}

@@ -134,6 +134,13 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    Evidence: configmaps/x/c has the finalizer example.com/hold.
    To see more: kubectl weir pending -n x
 `},
+		"what the namespace controller is refused to delete": {"namespaces name: x, DELETED\n" + "configmaps name: c, namespace: x", "x",
+			Facts{Object: wholeOf(t, `{metadata: {uid: x}, status: {conditions: [{type: NamespaceDeletionContentFailure, status: "True", message: "Failed to delete: configmaps: ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: no"}]}}`)}, "", `
+1. Content is left in the namespace: 1 configmaps.
+   Who has to act: who wrote the ValidatingAdmissionPolicy fixed.
+   Evidence: condition NamespaceDeletionContentFailure: some content could not be deleted: Failed to delete: configmaps: ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: no.
+   To see more: kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings
+`},
 		"what the collector is refused to delete": {foreground + leaf, "boss", Facts{Events: []corev1.Event{said(v1alpha1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Foreground deletion: it waits for configmaps/x/leaf.
    Who has to act: who runs the admission webhook guard.example.com.

@@ -253,7 +253,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 		}
 	}
 	var out []Cause
-	for _, s := range w.shares(views, "the garbage collector") {
+	for _, s := range w.shares(views, Cause{Actor: "the garbage collector"}) {
 		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects),
 			cmp.Or(s.cause.refused.look, look)
 		if len(leaves) > mostLeaves {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -54,13 +55,26 @@ func (w *World) Heard(events []corev1.Event) {
 			e.LastTimestamp.Time.Before(at[uid]) {
 			continue
 		}
-		if w.refused == nil {
-			w.refused = map[types.UID]refusal{}
-		}
 		at[uid] = e.LastTimestamp.Time
 		actor, look := refuser("", words.Printable(e.Message))
-		w.refused[uid] = refusal{cmp.Or(actor, unnamed), look}
+		w.refuses(uid, refusal{cmp.Or(actor, unnamed), look})
 	}
+}
+
+// HeardOf takes in a whole namespace, whose conditions say why its content could not be deleted.
+func (w *World) HeardOf(namespace *unstructured.Unstructured) {
+	for _, text := range failures(namespace) {
+		if actor, look := refuser("", text); actor != "" {
+			w.refuses(namespace.GetUID(), refusal{actor, look})
+		}
+	}
+}
+
+func (w *World) refuses(uid types.UID, by refusal) {
+	if w.refused == nil {
+		w.refused = map[types.UID]refusal{}
+	}
+	w.refused[uid] = by
 }
 
 // evidence names the Event.

@@ -144,6 +144,9 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		return Answer{}, false
 	}
 	w.Heard(facts.Events)
+	if facts.Object != nil && v.Kind == namespaces {
+		w.HeardOf(facts.Object)
+	}
 	a := Answer{Object: objectOf(&v), Deleting: v.Deleting}
 	if !v.Deleting {
 		a.State = "is not being deleted"

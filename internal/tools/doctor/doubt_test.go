@@ -27,6 +27,7 @@ var unread = []struct {
 	{"definitions", func(f *Facts) { f.Definitions = nil }, all("policies")},
 	{"policies", func(f *Facts) { f.Policies = nil }, all("policies")},
 	{"webhooks", func(f *Facts) { f.Webhooks, f.Asked = nil, nil }, all("webhook")},
+	{"admission", func(f *Facts) { f.Admission = nil }, map[string][]string{Companion: {"admission"}, Replace: {"admission"}}},
 	{"waiting", func(f *Facts) { f.Waiting = nil }, nil}, // flags tell as well
 }
 
@@ -76,7 +77,7 @@ func TestNoneIsNotTheSameAsNotRead(t *testing.T) {
 	for name, f := range map[string]Facts{
 		"not read": {Mode: Companion},
 		"none": {Mode: Companion, Managers: &[]Manager{}, Flags: &Flags{}, WeirLease: &Lease{}, ManagerLease: &Lease{}, Canary: &none, Waiting: &[]Waiting{},
-			Webhooks: &[]string{}, Policies: &[]Policy{}, Definitions: &[]string{}},
+			Webhooks: &[]string{}, Policies: &[]Policy{}, Definitions: &[]string{}, Admission: &[]Admission{}},
 	} {
 		text, err := json.Marshal(f)
 		if err != nil {

@@ -39,7 +39,7 @@ func Examine(f Facts) []Finding {
 	out = append(out, f.installed()...)
 	out = append(out, f.rights()...)
 	out = append(append(out, f.definitions()...), f.policies()...)
-	return append(out, f.asked()...)
+	return append(append(out, f.asked()...), f.admission()...)
 }
 
 func (f *Facts) version() Finding {

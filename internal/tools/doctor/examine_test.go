@@ -18,7 +18,7 @@ func well(mode string) Facts {
 	f := Facts{
 		Mode: mode, Server: "v1.36.3", Major: 1, Minor: 36, Managers: &[]Manager{{"kube-controller-manager-a", controllers, "system:gc"}}, Flags: &Flags{}, Asked: &Asked{"True", "it is asked"}, Canary: &canary,
 		ManagerLease: &Lease{Holder: "a", Renewed: time.Second}, WeirLease: &Lease{Holder: "weir-1", Renewed: time.Second},
-		RightsOf: "ServiceAccount weir-system/weir-controller",
+		RightsOf: "ServiceAccount weir-system/weir-controller", User: "system:serviceaccount:weir-system:weir-controller", Admission: &[]Admission{},
 		Webhooks: &[]string{"validating weir", "mutating weir"}, Policies: &[]Policy{{Name: "DeletionPolicy/safe"}},
 		Definitions: &[]string{"deletionpolicies", "deletionpolicies/status", "ownerreferencepolicies", "drainpolicies", "heldcollections"},
 	}
@@ -74,6 +74,7 @@ func TestExamine(t *testing.T) {
 			"unknown garbage collector: pods is forbidden", "unknown namespace controller: pods is forbidden", "unknown mode: pods is forbidden", "unknown controller: not looked at",
 			"unknown flags: not looked at",
 			"unknown permission: 2 permissions could not be looked up: no", "unknown policies: not looked at", "unknown policies: not looked at", "unknown webhook: not looked at",
+			"unknown admission: not looked at",
 		}},
 		"nobody leads":            {Companion, func(f *Facts) { f.WeirLease = &Lease{} }, []string{"warning controller: no controller of Weir holds"}},
 		"the leader is gone":      {Companion, func(f *Facts) { f.WeirLease.Expired, f.WeirLease.Renewed = true, time.Minute }, []string{"problem controller: has not renewed it for 1m0s"}},
@@ -93,8 +94,15 @@ func TestExamine(t *testing.T) {
 		"the webhook is not reached":         {Companion, func(f *Facts) { f.Asked = &Asked{"False", "it cannot be reached"} }, []string{"problem webhook: it cannot be reached"}},
 		"whether it is cannot be determined": {Companion, func(f *Facts) { f.Asked = &Asked{"Unknown", "may not delete"} }, []string{"unknown webhook: may not delete"}},
 		"in shadow mode there is none":       {Shadow, func(f *Facts) { f.Asked = &Asked{"False", "no"} }, nil},
-		"HeldCollections are not there":      {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
-		"nor in replace mode":                {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: users cannot see what is held, nor decide about it"}},
+		"others are let through by name": {Replace, func(f *Facts) {
+			f.Admission = &[]Admission{{"ValidatingAdmissionPolicy/fixed", "system:serviceaccount:kube-system:"}}
+		}, []string{
+			"warning ValidatingAdmissionPolicy/fixed: its conditions name system:serviceaccount:kube-system: and not Weir's controller"}},
+		"in shadow mode nothing is refused": {Shadow, func(f *Facts) {
+			f.Admission = &[]Admission{{"ValidatingAdmissionPolicy/fixed", "generic-garbage-collector"}}
+		}, nil},
+		"HeldCollections are not there": {Companion, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"warning brake: does not serve heldcollections"}},
+		"nor in replace mode":           {Replace, func(f *Facts) { *f.Definitions = (*f.Definitions)[:4] }, []string{"problem brake: the API server does not serve heldcollections: users cannot see what is held, nor decide about it"}},
 		"nor where others are held": {Companion, func(f *Facts) {
 			*f.Definitions, f.Flags.BrakeUsers = (*f.Definitions)[:4], []string{"system:gc"}
 		}, []string{"problem brake: does not serve heldcollections"}},

@@ -39,6 +39,8 @@ type Facts struct {
 	// Waiting are the namespaces that are being deleted, and with which no namespace controller has
 	// begun, although it had the time.
 	Waiting *[]Waiting `json:"waiting,omitempty"`
+	// User is as whom Weir's controller acts.
+	User string `json:"user"`
 	// RightsOf is whose rights these are; empty: those of who asks, because the controller's
 	// ServiceAccount was not seen.
 	RightsOf string    `json:"rightsOf,omitempty"`
@@ -47,6 +49,8 @@ type Facts struct {
 	// Asked is whether the API server asks the webhook; nil: there is none, or that was not tried.
 	Asked    *Asked    `json:"asked,omitempty"`
 	Policies *[]Policy `json:"policies,omitempty"`
+	// Admission are the admission policies and webhooks of others that may refuse what Weir does.
+	Admission *[]Admission `json:"admission,omitempty"`
 	// Definitions are the kinds of policies that are served.
 	Definitions *[]string         `json:"definitions,omitempty"`
 	Errors      map[string]string `json:"errors,omitempty"`

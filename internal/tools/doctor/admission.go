@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Admission is an admission policy or a webhook of others that is asked about deletes or updates,
+// and whose conditions name the cluster's own collectors, but not Weir's controller.
+type Admission struct {
+	Name  string `json:"name"`  // with its kind
+	Names string `json:"names"` // what it names
+}
+
+// builtIn are the names by which conditions let the cluster's own collectors through: their users,
+// all users of kube-system, or the one user of a kube-controller-manager.
+var builtIn = regexp.MustCompile(`(system:serviceaccount:kube-system:)?(generic-garbage-collector|namespace-controller)\b` +
+	`|system:serviceaccounts?:kube-system:?([^\w:-]|$)|system:kube-controller-manager`)
+
+// LetsThrough is what conditions name of the cluster's own collectors; empty if they name none, or
+// name a user, who is Weir's controller, as well.
+func LetsThrough(conditions []string, user string) string {
+	all := strings.Join(slices.Sorted(slices.Values(conditions)), "\n")
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(user, "system:serviceaccount:"), ":")
+	weirs := regexp.MustCompile(regexp.QuoteMeta(user) + `|system:serviceaccounts?:` + regexp.QuoteMeta(namespace) + `:?([^\w:-]|$)`)
+	if weirs.MatchString(all) {
+		return ""
+	}
+	return strings.TrimRight(builtIn.FindString(all), `\"'.*)`)
+}
+
+// admission says what may refuse to Weir what it lets the cluster's own collectors do.
+func (f *Facts) admission() (out []Finding) {
+	if f.Mode == Shadow {
+		return nil
+	}
+	if f.Admission == nil {
+		return []Finding{{About: "admission", Grade: Unknown,
+			Says: "whether admission policies let only the cluster's own collectors through is not known: " + f.why("admission")}}
+	}
+	for _, a := range *f.Admission {
+		out = append(out, Finding{About: a.Name, Grade: Warning,
+			Says: fmt.Sprintf("its conditions name %s and not Weir's controller: it may refuse to Weir what it lets the "+
+				"cluster's own collectors do, and then objects stay", a.Names),
+			Do: "let the user " + f.User + " through as well: docs/adoption.md says how"})
+	}
+	return out
+}
