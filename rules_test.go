@@ -153,7 +153,6 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 // ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others
 // begin them in a sync.WaitGroup, which a function waits for.
 var ownGoroutines = map[string]string{
-	"ask/ask.go objectsIn":                    "files and standard input know no context; Ctrl-C leaves it behind, and the process ends",
 	"ask/forward.go forward":                  "dialers know no context; what it sends is received, whatever comes",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
 	"controller/enforce/canary.go try":        "what it sends is received, whatever comes",

@@ -5,7 +5,7 @@
 // third of the binary, and weighs on a controller that has no use for it.
 //
 // A command is one goroutine, but for those that forward a port (forward.go), joined when it is
-// closed, and one that reads files, which Ctrl-C leaves behind. One lock guards what is remembered
+// closed. Ctrl-C ends the process, as it does kubectl. One lock guards what is remembered
 // of workloads (components.go), for the page, which asks from many; they are read under it, and
 // whoever else wants them waits.
 package ask
@@ -56,7 +56,7 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 	}
 	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
 	for _, cmd := range root.Commands() {
-		run := interruptible(cmd.RunE)
+		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := run(cmd, args); err != nil {
 				return printableError{err}
@@ -125,7 +125,6 @@ func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlag
 
 func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 	a.registerCluster(cmd)
-	a.endWith(cmd)
 	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
 	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
 	quiet(cmd)
@@ -188,7 +187,7 @@ func (a *asking) style(w io.Writer) insight.Style {
 }
 
 // objects are those that the arguments and flags mean, as they are now.
-func (a *asking) objects(ctx context.Context, args []string) ([]*resource.Info, error) {
+func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	if len(args) == 0 && len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
 		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
 	}
@@ -196,44 +195,26 @@ func (a *asking) objects(ctx context.Context, args []string) ([]*resource.Info, 
 	if err != nil {
 		return nil, err
 	}
-	return a.objectsIn(ctx, namespace, enforce, args)
+	return a.objectsIn(namespace, enforce, args)
 }
 
 // objectsIn are objects in a namespace, where they are in one.
-func (a *asking) objectsIn(ctx context.Context, namespace string, enforce bool, args []string) ([]*resource.Info, error) {
-	type found struct {
-		infos []*resource.Info
-		err   error
+func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
+	b := resource.NewBuilder(a.flags).Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(false, &a.files).
+		LabelSelectorParam(a.selector).SelectAllParam(a.all).
+		ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
+	if a.goesOn {
+		b.ContinueOnError()
 	}
-	find := func() found {
-		b := resource.NewBuilder(a.flags).Unstructured().
-			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(false, &a.files).
-			LabelSelectorParam(a.selector).SelectAllParam(a.all).
-			ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
-		if a.goesOn {
-			b.ContinueOnError()
-		}
-		infos, err := b.Do().Infos()
-		if a.goesOn && len(infos) > 0 {
-			a.missing, err = notThere(err)
-		}
-		if err == nil && enforce && !a.allNamespaces {
-			err = elsewhereThan(namespace, infos)
-		}
-		return found{infos, unanswered(err)}
+	infos, err := b.Do().Infos()
+	if a.goesOn && len(infos) > 0 {
+		a.missing, err = notThere(err)
 	}
-	if len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
-		f := find()
-		return f.infos, f.err
+	if err == nil && enforce && !a.allNamespaces {
+		err = elsewhereThan(namespace, infos)
 	}
-	done := make(chan found, 1)
-	go func() { done <- find() }() // standard input, and files of other servers, know no context
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case f := <-done:
-		return f.infos, f.err
-	}
+	return infos, unanswered(err)
 }
 
 // notThere takes out of an error those that say that an object, or its kind, is not there.

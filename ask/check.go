@@ -59,9 +59,7 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.details(cmd.Context(), plan); err != nil {
-		return err
-	}
+	p.details(cmd.Context(), plan)
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()
 	plan.WithFlags(p.clusterFlags())
 	done, err := p.print(out, "PlanChanges", map[string]any{
@@ -88,7 +86,7 @@ func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Pl
 	}
 	var objects []*resource.Info
 	for _, r := range kept.Roots {
-		found, err := a.objectsIn(ctx, r.Namespace, false, []string{r.Kind + "/" + r.Name})
+		found, err := a.objectsIn(r.Namespace, false, []string{r.Kind + "/" + r.Name})
 		if apierrors.IsNotFound(err) {
 			continue
 		}

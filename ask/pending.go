@@ -29,9 +29,6 @@ can go. Nothing has to be installed in the cluster.`,
 			return findings{}, err
 		}
 		(&factReader{client: client, world: w}).heard(ctx, namespace)
-		if ctx.Err() != nil {
-			return findings{}, ctx.Err()
-		}
 		groups := w.Pending(time.Now())
 		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
 		met := map[types.UID]bool{}

@@ -122,7 +122,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 		plan, err = p.planHeld(cmd.Context(), name)
 	} else {
 		var objects []*resource.Info
-		if objects, err = p.objects(cmd.Context(), args); err != nil {
+		if objects, err = p.objects(args); err != nil {
 			return err
 		}
 		plan, err = p.plan(cmd.Context(), objects, d)
@@ -133,9 +133,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	for _, err := range p.missing {
 		say(cmd.ErrOrStderr(), "not there, and not in the plan: %v", printableError{err})
 	}
-	if err := p.details(cmd.Context(), plan); err != nil {
-		return err
-	}
+	p.details(cmd.Context(), plan)
 	if p.out != "" {
 		if err := keepPlan(p.out, plan); err != nil {
 			return err
@@ -269,9 +267,6 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 		}
 		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource,
 			metav1.DeleteOptions{PropagationPolicy: &d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds})
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name, UID: uid}
 		d.Verdicts = append(d.Verdicts, verdict)
 	}

@@ -101,16 +101,10 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 		}
 	}
 	files, err := r.files(ctx, core)
-	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
-	}
 	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
 	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonPolicyError})
-	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
-	}
 	if err != nil {
 		r.missed("last errors", err)
 		return append(all, files...), nil, nil

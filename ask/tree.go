@@ -77,7 +77,7 @@ func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(c
 
 // one is the object that the arguments mean, and all that hangs together with it.
 func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resource.Info, error) {
-	objects, err := a.objects(ctx, args)
+	objects, err := a.objects(args)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,7 +46,6 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 		},
 	}
 	a.registerCluster(cmd)
-	a.endWith(cmd)
 	quiet(cmd)
 	cmd.Flags().IntVar(&port, "port", 0, "the port of the page on this machine; 0: any that is free")
 	return cmd

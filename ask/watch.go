@@ -30,7 +30,7 @@ func (a *asking) watchTree(cmd *cobra.Command, args []string, direction insight.
 		return errors.New("--watch: draws text only; leave --output out")
 	}
 	ctx := cmd.Context()
-	objects, err := a.objects(ctx, args)
+	objects, err := a.objects(args)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,7 +38,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 					return err
 				}
 				facts, err := a.facts(ctx, w, o)
-				if err := errors.Join(err, ctx.Err()); err != nil {
+				if err != nil {
 					return err
 				}
 				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
@@ -47,9 +46,6 @@ With --as the requests are tried as another user, such as the garbage collector.
 					answer.Take(a.try(ctx, w, whole(o).GetUID()))
 				} else {
 					answer.Offer(w.Trials(whole(o).GetUID()))
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
 				}
 				answer.WithFlags(a.clusterFlags())
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{

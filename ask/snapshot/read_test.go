@@ -222,9 +222,6 @@ func TestNothingIsKnownWithoutKinds(t *testing.T) {
 	if _, err := r.Read(ended, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up: %v", err)
 	}
-	if err := r.Elsewhere(ended, insight.NewWorld("x", nil), []insight.Sought{{}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up, elsewhere: %v", err)
-	}
 	broken := &Reader{Config: r.api.Config(), Discovery: r.served}
 	broken.Config.Host = "://"
 	for what, f := range map[string]func() error{

@@ -64,10 +64,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		w.Unheard(gv, ReasonOf(err))
 	}
 	l := &lists{client: client, world: w, namespace: namespace}
-	services, err := l.aggregated(ctx, found)
-	if err != nil {
-		return nil, err
-	}
+	services := l.aggregated(ctx, found)
 	var first, apart []graph.Resource
 	for _, k := range found {
 		switch {
@@ -80,22 +77,21 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	}
 	// Versions of two storages say nothing about each other, and the order of lists does.
 	for _, round := range [][]graph.Resource{first, apart} {
-		if err := l.all(ctx, round); err != nil {
-			return nil, err
-		}
+		l.all(ctx, round)
 		w.NextRound()
 	}
-	for namespace != "" {
+	for namespace != "" && ctx.Err() == nil {
 		owners := w.OwnerKinds()
 		if len(owners) == 0 {
 			break
 		}
-		if err := l.all(ctx, owners); err != nil {
-			return nil, err
-		}
+		l.all(ctx, owners)
 		w.NextRound()
 	}
-	if w.Widens() {
+	switch {
+	case ctx.Err() != nil: // not all that was to be read was
+		return nil, ctx.Err()
+	case w.Widens():
 		return r.widen(ctx, w)
 	}
 	return w, nil
@@ -126,10 +122,7 @@ func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insig
 	everywhere := &lists{client: client}
 	for _, s := range sought {
 		objects, _, err := everywhere.pages(ctx, s.Kind)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
+		if err != nil {
 			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), ReasonOf(err))
 			continue
 		}
@@ -168,49 +161,45 @@ type lists struct {
 // aggregated finds out which API groups other API servers serve, and returns the kind that says so
 // if the World has its objects by that, too: none is listed twice. Whoever may not list APIServices
 // is told what holds where there are none.
-func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource, err error) {
+func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource) {
 	at := slices.IndexFunc(found, func(k graph.Resource) bool { return k.GroupResource() == kinds.APIServices && k.Listable })
 	if at < 0 {
-		return schema.GroupResource{}, nil
+		return schema.GroupResource{}
 	}
 	if k := found[at]; k.Collected && l.namespace == "" {
-		return k.GroupResource(), l.one(ctx, k)
+		l.one(ctx, k)
+		return k.GroupResource()
 	}
-	services, _, err := l.pages(ctx, found[at])
-	if err != nil {
-		return schema.GroupResource{}, ctx.Err()
-	}
+	services, _, _ := l.pages(ctx, found[at])
 	for i := range services {
 		l.world.Served(&services[i])
 	}
-	return schema.GroupResource{}, nil
+	return schema.GroupResource{}
 }
 
-func (l *lists) all(ctx context.Context, wanted []graph.Resource) error {
-	group, ctx := errgroup.WithContext(ctx)
+func (l *lists) all(ctx context.Context, wanted []graph.Resource) {
+	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, k := range wanted {
-		group.Go(func() error { return l.one(ctx, k) })
+		group.Go(func() error {
+			l.one(ctx, k)
+			return nil
+		})
 	}
-	return group.Wait()
+	_ = group.Wait()
 }
 
-// one lists a kind. Only the end of ctx is an error: a kind that cannot be listed does not keep the
-// others from being told.
-func (l *lists) one(ctx context.Context, k graph.Resource) error {
+// one lists a kind. One that cannot be listed does not keep the others from being told.
+func (l *lists) one(ctx context.Context, k graph.Resource) {
 	gr := k.GroupResource()
 	objects, version, err := l.pages(ctx, k)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.world.NotListed(gr, apierrors.IsForbidden(err), ReasonOf(err))
-		return nil
+		return
 	}
 	l.world.List(gr, version, objects)
-	return nil
 }
 
 // pages are all objects of a kind, and the resourceVersion at which they were: that of the first

@@ -6,113 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
-
-// interrupting is a town whose answer about a path does not come before the user has pressed
-// Ctrl-C, and not after it either. The test's own process is not to end by a signal that comes too
-// late.
-func interrupting(t *testing.T, path string) *town {
-	w := newTown(t)
-	w.core = []metav1.APIResource{{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}}
-	w.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: weir-file-policies, namespace: weir-system}, data: {policies: '[]'}}")
-	w.api.Put("pods", "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}}")
-	late, over, once := make(chan os.Signal, 1), make(chan struct{}), sync.Once{}
-	signal.Notify(late, os.Interrupt)
-	t.Cleanup(func() {
-		close(over)
-		signal.Stop(late)
-	})
-	w.answer = func(r apitest.Request) *apitest.Reply {
-		if !strings.HasSuffix(r.Method+" "+r.Path, path) {
-			return nil
-		}
-		once.Do(func() {
-			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-				t.Error(err)
-			}
-		})
-		<-over
-		return apitest.Refuse(500, "InternalError", "it is over")
-	}
-	return w
-}
-
-// TestCtrlCEndsACommandWithoutAnAnswer: what was read so far is not all, and must not be shown as
-// if it were.
-func TestCtrlCEndsACommandWithoutAnAnswer(t *testing.T) {
-	for args, path := range map[string]string{
-		"plan cm boss": "/shop/secrets", "plan cm boss -o json": "/shop/secrets", "plan cm boss --out $KEPT/plan.json": "/shop/configmaps", "plan held/configmaps": "/v1/secrets",
-		"tree cm leaf": "/shop/secrets", "why cm leaf": "/shop/secrets", "why cm leaf -o yaml": "/events", "why cm nobody": "/events", "why cm lost --try": "DELETE /api/v1/namespaces/shop/configmaps/lost",
-		"pending": "/shop/secrets", "pending -A -o name": "/v1/configmaps", "orphans": "/shop/secrets", "history": "/events", "history cm boss": "/events",
-		"plan pod web --out $KEPT/plan.json": "/shop/pods",
-		"policies":                           "/deletionpolicies", "policies -o json": "/events",
-	} {
-		t.Run(args, func(t *testing.T) {
-			w := interrupting(t, path)
-			w.put("lost", "never")
-			s := w.run(strings.Fields(args)...)
-			if s.failed == nil || s.out != "" || strings.Contains(s.err, "incomplete") {
-				t.Errorf("it fails with %v, says %q, and prints\n%s", s.failed, s.err, s.out)
-			}
-			if _, err := os.Stat(w.kept + "/plan.json"); err == nil {
-				t.Error("a plan is kept that is not whole")
-			}
-		})
-	}
-}
-
-// TestCtrlCEndsACommandWhileDiscoveryHangs: which takes no context of its own, and is the first
-// thing that is asked of an API server.
-func TestCtrlCEndsACommandWhileDiscoveryHangs(t *testing.T) {
-	const kept = `{"apiVersion": "insight.weir.dev/v1alpha1", "kind": "Plan", "roots": [{"kind": "configmaps", "namespace": "shop", "name": "boss", "uid": "uid-boss"}]}`
-	for _, args := range []string{
-		"plan cm boss", "plan held/configmaps", "plan --check $KEPT/plan.json", "tree cm leaf", "tree cm leaf --watch", "why cm leaf", "why cm nobody", "pending", "orphans -A",
-		"history cm boss", "ui",
-	} {
-		for _, path := range []string{"GET /api", "GET /apis", "GET /api/v1"} {
-			t.Run(args+": "+path, func(t *testing.T) {
-				w := interrupting(t, path)
-				if err := os.WriteFile(w.kept+"/plan.json", []byte(kept), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				s := w.run(strings.Fields(args)...)
-				if s.failed == nil || s.failed.Error() != "interrupted" || s.out != "" || s.err != "Error: interrupted\n" {
-					t.Errorf("it fails with %v, says %q, and prints\n%s", s.failed, s.err, s.out)
-				}
-			})
-		}
-	}
-}
-
-// TestCtrlCEndsACommandThatReadsAFileOfAnotherServer: which may never answer, as what writes to
-// standard input may not.
-func TestCtrlCEndsACommandThatReadsAFileOfAnotherServer(t *testing.T) {
-	w := newTown(t)
-	asked, over := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(asked)
-		<-over
-	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(func() { close(over) })
-	g := w.begin("plan", "-f", server.URL+"/boss.yaml")
-	<-asked
-	if err := g.interrupt(t); err == nil || err.Error() != "interrupted" || g.String() != "" {
-		t.Errorf("%v, and it prints\n%s", err, g)
-	}
-}
 
 // output is what a command prints while it goes on.
 type output struct {
@@ -159,19 +58,19 @@ type going struct {
 	*output
 	errOut *output
 	ended  chan error
+	stop   context.CancelFunc
 }
 
-// begin runs the plugin until Ctrl-C, or it ends by itself.
+// begin runs the plugin until it is stopped, or ends by itself.
 func (w *town) begin(args ...string) *going {
-	g := &going{newOutput(), newOutput(), make(chan error, 1)}
-	late := make(chan os.Signal, 1)
-	signal.Notify(late, os.Interrupt)
-	w.Cleanup(func() { signal.Stop(late) })
+	ctx, stop := context.WithCancel(w.Context())
+	w.Cleanup(stop)
+	g := &going{newOutput(), newOutput(), make(chan error, 1), stop}
 	root := Root()
 	root.SetArgs(append(args, "--kubeconfig", w.kubeconfig(""), "--cache-dir", w.kept))
 	root.SetOut(g.output)
 	root.SetErr(g.errOut)
-	go func() { g.ended <- root.Execute() }()
+	go func() { g.ended <- root.ExecuteContext(ctx) }()
 	return g
 }
 
@@ -184,14 +83,6 @@ func (w *town) kubeconfig(more string) string {
 		w.Fatal(err)
 	}
 	return file
-}
-
-func (g *going) interrupt(t *testing.T) error {
-	t.Helper()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	return g.end(t)
 }
 
 func (g *going) end(t *testing.T) error {
@@ -228,15 +119,6 @@ func TestATreeIsDrawnAgainWhenItChanges(t *testing.T) {
 	}
 }
 
-// TestCtrlCIsHowAWatchEnds: without an error.
-func TestCtrlCIsHowAWatchEnds(t *testing.T) {
-	g := newTown(t).begin("tree", "cm", "leaf", "--watch")
-	g.has(t, "▶ configmaps/leaf")
-	if err := g.interrupt(t); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestAWatchTellsWhatItCannotFollow: and that an object is gone only where its kind can be read.
 func TestAWatchTellsWhatItCannotFollow(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
@@ -249,16 +131,17 @@ func TestAWatchTellsWhatItCannotFollow(t *testing.T) {
 			w.refuse(c.path, 403, "Forbidden", "not now")
 			g := w.begin("tree", "cm", "leaf", "--watch")
 			text := g.has(t, c.want)
-			if err := g.interrupt(t); err != nil || strings.Contains(text, "is gone") {
+			g.stop()
+			if err := g.end(t); err != nil || strings.Contains(text, "is gone") {
 				t.Errorf("%v, after\n%s", err, text)
 			}
 		})
 	}
 }
 
-// TestThePageIsServedUntilCtrlC: at an address that is printed alone, so that programs can read it,
+// TestThePageIsServedUntilItIsStopped: at an address that is printed alone, so that programs can read it,
 // and no longer.
-func TestThePageIsServedUntilCtrlC(t *testing.T) {
+func TestThePageIsServedUntilItIsStopped(t *testing.T) {
 	w := newTown(t)
 	g := w.begin("ui")
 	g.errOut.has(t, "The page shows the context c, "+w.url+" with your rights, to whoever has this address. Ctrl-C ends it.\n")
@@ -277,7 +160,8 @@ func TestThePageIsServedUntilCtrlC(t *testing.T) {
 			t.Errorf("%s%s: %s, want %d", address, path, resp.Status, want)
 		}
 	}
-	if err := g.interrupt(t); err != nil {
+	g.stop()
+	if err := g.end(t); err != nil {
 		t.Error(err)
 	}
 	if resp, err := http.Get(address); err == nil {
