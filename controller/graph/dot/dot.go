@@ -4,6 +4,7 @@
 package dot
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -11,10 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	gonum "gonum.org/v1/gonum/graph"
-	"gonum.org/v1/gonum/graph/encoding"
-	encoder "gonum.org/v1/gonum/graph/encoding/dot"
-	"gonum.org/v1/gonum/graph/iterator"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -25,62 +22,65 @@ import (
 // 9.8): edges lead from dependents to owners; objects that own nothing and that nothing owns are
 // left out; owners that are not among the views are drawn as missing.
 func Write(w io.Writer, views []graph.View) error {
-	text, err := encoder.Marshal(newDrawing(views), "full", "", "  ")
-	if err != nil {
-		return fmt.Errorf("draw %d objects: %w", len(views), err)
+	out, all := bufio.NewWriter(w), vertices(views)
+	edges := false
+	fmt.Fprint(out, "strict digraph full {\n")
+	for i, v := range all {
+		if i == 0 {
+			fmt.Fprint(out, "  // Node definitions.\n")
+		}
+		v.write(out)
+		edges = edges || len(v.owners) > 0
 	}
-	if _, err := w.Write(append(text, '\n')); err != nil {
+	if edges {
+		fmt.Fprint(out, "\n  // Edge definitions.\n")
+	}
+	for _, v := range all {
+		slices.SortFunc(v.owners, func(a, b *vertex) int { return cmp.Compare(a.uid, b.uid) })
+		for _, owner := range slices.Compact(v.owners) {
+			fmt.Fprintf(out, "  %q -> %q;\n", v.uid, owner.uid)
+		}
+	}
+	fmt.Fprint(out, "}\n")
+	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write %d objects: %w", len(views), err)
 	}
 	return nil
 }
 
-// drawing is what is drawn, sorted by uid. It is its own graph because the ready-made ones know no
-// object that owns itself.
-type drawing struct {
-	vertices []*vertex
-	byUID    map[types.UID]*vertex
-}
-
-func newDrawing(views []graph.View) *drawing {
-	d := &drawing{byUID: map[types.UID]*vertex{}}
+// vertices are what is drawn, sorted by uid: an object comes before a mere reference to it.
+func vertices(views []graph.View) (all []*vertex) {
+	byUID := map[types.UID]*vertex{}
+	add := func(v *vertex) *vertex {
+		if byUID[v.uid] == nil {
+			byUID[v.uid] = v
+			all = append(all, v)
+		}
+		return byUID[v.uid]
+	}
 	views = slices.Clone(views)
 	slices.SortStableFunc(views, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Ref.String(), b.Ref.String()))
 	})
 	for i := range views {
-		d.add(vertexOf(&views[i]))
+		add(vertexOf(&views[i]))
 	}
 	for i := range views {
-		v := d.byUID[views[i].UID]
+		v := byUID[views[i].UID]
 		for _, o := range views[i].Owners {
-			owner := d.add(missing(o))
+			owner := add(missing(o))
 			owner.linked, v.linked = true, true
 			v.owners = append(v.owners, owner)
 		}
 		v.linked = v.linked || views[i].Dependents > 0
 	}
-	d.vertices = slices.DeleteFunc(d.vertices, func(v *vertex) bool { return !v.linked })
-	slices.SortFunc(d.vertices, func(a, b *vertex) int { return cmp.Compare(a.uid, b.uid) })
-	for i, v := range d.vertices {
-		v.id = int64(i)
-	}
-	return d
-}
-
-// add draws a vertex unless there is one of its uid: an object comes before a mere reference to it.
-func (d *drawing) add(v *vertex) *vertex {
-	if there := d.byUID[v.uid]; there != nil {
-		return there
-	}
-	d.byUID[v.uid] = v
-	d.vertices = append(d.vertices, v)
-	return v
+	all = slices.DeleteFunc(all, func(v *vertex) bool { return !v.linked })
+	slices.SortFunc(all, func(a, b *vertex) int { return cmp.Compare(a.uid, b.uid) })
+	return all
 }
 
 // vertex is one uid.
 type vertex struct {
-	id     int64
 	uid    types.UID
 	gvk    schema.GroupVersionKind
 	place  string // its namespace
@@ -108,14 +108,9 @@ func missing(o graph.OwnerView) *vertex {
 	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !o.Gone()}
 }
 
-// DOTID and Attributes quote all there is: what the encoder leaves as it is may look like HTML, or
-// like quoted already.
-
-// DOTID is the name of the vertex in the drawing.
-func (v *vertex) DOTID() string { return strconv.Quote(string(v.uid)) }
-
-// Attributes are what is known of the object, and how it is labelled.
-func (v *vertex) Attributes() []encoding.Attribute {
+// write says what is known of the object, and how it is labelled. It quotes all that there is: what
+// is not quoted may look like HTML, or like quoted already.
+func (v *vertex) write(out io.Writer) {
 	kind := v.gvk.Kind + "." + v.gvk.Version
 	if v.gvk.Group != "" {
 		kind += "." + v.gvk.Group
@@ -136,69 +131,14 @@ func (v *vertex) Attributes() []encoding.Attribute {
 	if len(flags) > 0 {
 		label += strings.Join(flags, ",") + "\n"
 	}
-	var attributes []encoding.Attribute
+	fmt.Fprintf(out, "  %q [", v.uid)
 	for _, a := range [][2]string{
 		{"label", label}, {"group", v.gvk.Group}, {"version", v.gvk.Version}, {"kind", v.gvk.Kind},
 		{"namespace", v.place}, {"name", v.name}, {"uid", string(v.uid)},
 		{"missing", strconv.FormatBool(v.missing)}, {"beingDeleted", strconv.FormatBool(v.beingDeleted)},
 		{"deletingDependents", strconv.FormatBool(v.deletingDependents)}, {"virtual", strconv.FormatBool(v.virtual)},
 	} {
-		attributes = append(attributes, encoding.Attribute{Key: a[0], Value: strconv.Quote(a[1])})
+		fmt.Fprintf(out, "\n    %s=%q", a[0], a[1])
 	}
-	return attributes
+	fmt.Fprint(out, "\n  ];\n")
 }
-
-// The methods by which the encoder walks a drawing.
-
-var _ gonum.Directed = (*drawing)(nil)
-
-func (v *vertex) ID() int64 { return v.id }
-
-func (d *drawing) Node(id int64) gonum.Node { return d.vertices[id] }
-
-func (d *drawing) Nodes() gonum.Nodes { return nodesOf(d.vertices) }
-
-func (d *drawing) From(id int64) gonum.Nodes {
-	owners := slices.Clone(d.vertices[id].owners)
-	slices.SortFunc(owners, func(a, b *vertex) int { return cmp.Compare(a.id, b.id) })
-	return nodesOf(slices.Compact(owners))
-}
-
-func (d *drawing) To(id int64) gonum.Nodes {
-	var dependents []*vertex
-	for _, v := range d.vertices {
-		if slices.Contains(v.owners, d.vertices[id]) {
-			dependents = append(dependents, v)
-		}
-	}
-	return nodesOf(dependents)
-}
-
-func (d *drawing) HasEdgeFromTo(from, to int64) bool {
-	return slices.Contains(d.vertices[from].owners, d.vertices[to])
-}
-
-func (d *drawing) HasEdgeBetween(a, b int64) bool {
-	return d.HasEdgeFromTo(a, b) || d.HasEdgeFromTo(b, a)
-}
-
-func (d *drawing) Edge(from, to int64) gonum.Edge {
-	if !d.HasEdgeFromTo(from, to) {
-		return nil
-	}
-	return link{d.vertices[from], d.vertices[to]}
-}
-
-func nodesOf(vertices []*vertex) gonum.Nodes {
-	nodes := make([]gonum.Node, len(vertices))
-	for i, v := range vertices {
-		nodes[i] = v
-	}
-	return iterator.NewOrderedNodes(nodes)
-}
-
-type link struct{ from, to *vertex }
-
-func (l link) From() gonum.Node         { return l.from }
-func (l link) To() gonum.Node           { return l.to }
-func (l link) ReversedEdge() gonum.Edge { return link{l.to, l.from} }
