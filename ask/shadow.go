@@ -161,7 +161,7 @@ func reportOf(resp *http.Response, from string) (*report.Report, error) {
 	case http.StatusNotFound:
 		return nil, fmt.Errorf("%w: it is no weir in shadow mode, or one that is older than this command; set mode: shadow in the chart, or update Weir", err)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("%w: it wants to know who you are; ask at --shadow-address, which the log of weir tells", err)
+		return nil, fmt.Errorf("%w: it wants to know who you are; ask at the address that the log of weir tells", err)
 	}
 	return nil, fmt.Errorf("%w; the log of weir may say why", err)
 }

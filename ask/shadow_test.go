@@ -108,7 +108,7 @@ func TestShadowSaysWhatToDoAboutAnAnswerThatIsNone(t *testing.T) {
 		"another mode": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "this weir runs in replace mode\x1b[2J", http.StatusNotFound)
 		}, `404 this weir runs in replace mode\x1b[2J: it is no weir in shadow mode, or one that is older`},
-		"authentication": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }, "401 Unauthorized: it wants to know who you are; ask at --shadow-address"},
+		"authentication": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }, "401 Unauthorized: it wants to know who you are; ask at the address that the log of weir tells"},
 		"authorization":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }, "403 no: it wants to know who you are"},
 		"elsewhere":      {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", http.StatusFound) }, "answers 302"},
 		"a failure":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }, "500 broken; the log of weir may say why"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -41,44 +40,43 @@ func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, port, err := s.choose(ctx, core.Pods(namespace), namespace)
+	pod, err := s.choose(ctx, core.Pods(namespace), namespace)
 	if err != nil {
 		return nil, err
 	}
-	return s.readPod(ctx, config, core.RESTClient(), pod, port)
+	return s.readPod(ctx, config, core.RESTClient(), pod)
 }
 
-// choose finds the pod to ask, and the port.
-func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, namespace string) (*corev1.Pod, uint16, error) {
+// choose finds the pod to ask.
+func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, namespace string) (*corev1.Pod, error) {
 	if s.pod != "" {
 		pod, err := pods.Get(ctx, s.pod, metav1.GetOptions{})
 		if err != nil {
-			return nil, 0, fmt.Errorf("read pod %s: %w", words.Printable(namespace+"/"+s.pod), unanswered(err))
+			return nil, fmt.Errorf("read pod %s: %w", words.Printable(namespace+"/"+s.pod), unanswered(err))
 		}
-		port, err := s.portOf(pod)
-		return pod, port, err
+		return pod, compares(pod)
 	}
 	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: controllerLabels, Limit: mostControllers})
 	if apierrors.IsForbidden(err) {
-		return nil, 0, fmt.Errorf("find Weir's controller: %w; with the right to get pods, --pod names it", err)
+		return nil, fmt.Errorf("find Weir's controller: %w; with the right to get pods, --pod names it", err)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("find Weir's controller: %w", unanswered(err))
+		return nil, fmt.Errorf("find Weir's controller: %w", unanswered(err))
 	}
 	return s.oldest(list.Items, namespace)
 }
 
 // oldest chooses among the pods of Weir's controller one that is ready, if there is one, and among
 // those the one that has compared for longest: each compares for itself.
-func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, uint16, error) {
+func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, error) {
 	if len(pods) == 0 {
-		return nil, 0, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or install it with mode: shadow", words.Printable(namespace))
+		return nil, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or install it with mode: shadow", words.Printable(namespace))
 	}
 	running := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning
 	})
 	if len(running) == 0 {
-		return nil, 0, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why", words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
+		return nil, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why", words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
 	}
 	slices.SortStableFunc(running, func(a, b corev1.Pod) int {
 		if ready(&a) != ready(&b) {
@@ -88,17 +86,16 @@ func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, ui
 	})
 	var errs []error
 	for i := range running {
-		port, err := s.portOf(&running[i])
-		if err != nil {
+		if err := compares(&running[i]); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if len(running) > 1 {
 			say(s.says, "Asked pod %s, the first of %d to be ready; each compares for itself (--pod).", words.Printable(running[i].Name), len(running))
 		}
-		return &running[i], port, nil
+		return &running[i], nil
 	}
-	return nil, 0, errs[0]
+	return nil, errs[0]
 }
 
 func ready(p *corev1.Pod) bool {
@@ -115,24 +112,27 @@ func started(p *corev1.Pod) time.Time {
 	return p.Status.StartTime.Time
 }
 
-// portOf is where a pod of Weir's controller serves its report, as its arguments say.
-func (s *shadowing) portOf(p *corev1.Pod) (uint16, error) {
-	name := words.Printable(p.Namespace + "/" + p.Name)
+// compares finds out whether a pod of Weir's controller runs in shadow mode, as its arguments say.
+func compares(p *corev1.Pod) error {
 	var args []string
 	for _, c := range p.Spec.Containers {
 		if args == nil || c.Name == "weir" {
 			args = slices.Concat(c.Command, c.Args)
 		}
 	}
-	if mode := argOf(args, "mode", "companion"); mode != "shadow" {
-		return 0, fmt.Errorf("the weir of pod %s runs in %s mode and compares nothing: set mode: shadow in the chart", name, words.Printable(mode))
+	mode := "companion"
+	for i, arg := range args {
+		if v, found := strings.CutPrefix(arg, "--mode="); found {
+			mode = v
+		} else if arg == "--mode" && i+1 < len(args) {
+			mode = args[i+1]
+		}
 	}
-	address := argOf(args, "shadow-address", report.Address)
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return 0, fmt.Errorf("pod %s serves no report, its --shadow-address is %q: leave that out, or %s", name, address, s.fileInstead(p))
+	if mode != "shadow" {
+		return fmt.Errorf("the weir of pod %s runs in %s mode and compares nothing: set mode: shadow in the chart",
+			words.Printable(p.Namespace+"/"+p.Name), words.Printable(mode))
 	}
-	return at.Port(), nil
+	return nil
 }
 
 // fileInstead is how the report of a pod is read that does not serve it.
@@ -140,23 +140,10 @@ func (s *shadowing) fileInstead(p *corev1.Pod) string {
 	return fmt.Sprintf("read its file: kubectl -n %s exec %s%s -- /weir shadow /report/shadow.json", words.Shell(p.Namespace), words.Shell(p.Name), s.clusterFlags())
 }
 
-// argOf is the value of a flag among arguments, the last one.
-func argOf(args []string, flag, otherwise string) string {
-	value := otherwise
-	for i, arg := range args {
-		if v, found := strings.CutPrefix(arg, "--"+flag+"="); found {
-			value = v
-		} else if arg == "--"+flag && i+1 < len(args) {
-			value = args[i+1]
-		}
-	}
-	return value
-}
-
 // readPod asks a pod.
-func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod, port uint16) (*report.Report, error) {
+func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod) (*report.Report, error) {
 	name := words.Printable(p.Namespace + "/" + p.Name)
-	conn, err := forward(ctx, config, core, p.Namespace, p.Name, port)
+	conn, err := forward(ctx, config, core, p.Namespace, p.Name, report.Port)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("ask pod %s: %w; it takes the right to create pods/portforward in that namespace", name, err)
 	}

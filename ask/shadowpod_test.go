@@ -129,7 +129,6 @@ func TestShadowAsksAPodWithoutCredentials(t *testing.T) {
 		says  string
 	}{
 		"the only one":        {[]corev1.Pod{inShadow}, nil, "one", ""},
-		"at another port":     {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow", "--shadow-address=127.0.0.1:9000", "--shadow-address=[::1]:9001")}, nil, "one", ""},
 		"the oldest":          {[]corev1.Pod{late, unready, ends, inShadow}, nil, "one", "Asked pod one, the first of 3"},
 		"not ready yet":       {[]corev1.Pod{unready}, nil, "unready", ""},
 		"after another mode":  {[]corev1.Pod{controllerPod("old", 0, "--mode=companion"), late}, nil, "late", "Asked pod late"},
@@ -137,7 +136,7 @@ func TestShadowAsksAPodWithoutCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := found(t)
-			s := &podServer{T: t, pods: c.pods, listen: map[string]string{"one:8089": text, "one:9001": text, "late:8089": text, "unready:8089": text}}
+			s := &podServer{T: t, pods: c.pods, listen: map[string]string{"one:8089": text, "late:8089": text, "unready:8089": text}}
 			server := httptest.NewTLSServer(s)
 			defer server.Close()
 			got := weir(t, server.URL, append([]string{"shadow", "--gate", "24h"}, c.args...)...)
@@ -162,7 +161,6 @@ func TestShadowSaysWhyItCannotAskAPod(t *testing.T) {
 		"it waits":       {[]corev1.Pod{pending}, "", "", []string{"does not run", "kubectl -n weir-system describe pod one"}},
 		"companion mode": {[]corev1.Pod{controllerPod("one", 1, "--mode=companion")}, "", "", []string{"the weir of pod weir-system/one runs in companion mode and compares nothing: set mode: shadow"}},
 		"by default":     {[]corev1.Pod{controllerPod("one", 1)}, "--pod one", "", []string{"runs in companion mode"}},
-		"no address":     {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow", "--shadow-address=")}, "", "", []string{`--shadow-address is ""`, "kubectl -n weir-system exec one --kubeconfig=/", "/kubeconfig -- /weir shadow /report/shadow.json"}},
 		"an older Weir":  {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow")}, "", "", []string{"pod weir-system/one does not answer: failed to connect to one:8089: connection refused; its weir is older", "kubectl -n weir-system exec one --kubeconfig=/", "/kubeconfig -- /weir shadow"}},
 		"no such pod":    {nil, "--pod two", "", []string{"read pod weir-system/two"}},
 		"may not list":   {nil, "", "/pods", []string{"User may not GET /pods", "--pod names it"}},

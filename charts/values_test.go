@@ -168,7 +168,7 @@ func TestWrongValuesAreRefusedWithTheirName(t *testing.T) {
 		"rule with verbs":           {"rbac.read.rules[0].verbs[0]=get", "verbs"},
 		"root":                      {"runAsUser=0", "runAsUser"},
 		"unknown resources":         {"webhook.resources.request.cpu=1", "request"},
-		"duration":                  {"webhook.armingWindow=35", "armingWindow"},
+		"value that is gone":        {"webhook.armingWindow=35s", "armingWindow"},
 	}
 	for name, c := range cases {
 		for _, helm := range []string{helm4, helm3} {

@@ -109,14 +109,12 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 	if err := m.collect(b, c); err != nil {
 		return err
 	}
-	l, err := f.listenLocally()
+	l, err := listenLocally()
 	if err != nil {
 		return err
 	}
-	if l != nil {
-		b.log.Info("kubectl weir shadow reads what is compared", "url", "http://"+l.Addr().String())
-		m.serveLocally(l)
-	}
+	b.log.Info("kubectl weir shadow reads what is compared", "url", "http://"+l.Addr().String())
+	m.serveLocally(l)
 	return m.run(ctx)
 }
 

@@ -299,7 +299,7 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 			api.Put("mutatingwebhookconfigurations", "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: "+policies.WebhookConfigurations+"}}")
 			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a, finalizers: ["+v1alpha1.Finalizer+", example.com/other]}}")
 			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: b}}")
-			got := runProcess(t, weirProcess(t, append([]string{"release", "--arming-window", "1s", "--kubeconfig", served(t, api)}, strings.Fields(c.args)...)...))
+			got := runProcess(t, weirProcess(t, append([]string{"release", "--test-arming-window", "1s", "--kubeconfig", served(t, api)}, strings.Fields(c.args)...)...))
 			if got.code != c.want.code || got.out != c.want.out || !strings.Contains("\n"+got.err, "\n"+c.want.err) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}

@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/internal/tools/shadow/report"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -127,21 +126,25 @@ func (f *processFlags) logger() logr.Logger {
 	return log
 }
 
+// forTests registers a duration that is as long as the API server, or another collector, needs. It
+// is no flag of users, and in no help: only tests, in which nothing is as slow, have less.
+func forTests(fs *pflag.FlagSet, name string, to *time.Duration, needed time.Duration) {
+	fs.DurationVar(to, name, needed, "")
+	fs.Lookup(name).Hidden = true
+}
+
 // collectorFlags are those of the controller.
 type collectorFlags struct {
 	mode         string
 	concurrency  int
 	drain        bool
-	namespaces   int
 	ignore       []string
 	backFillQPS  float64
 	compareEvery time.Duration
 	shadowLate   time.Duration
 	shadowReport string
-	// shadowAddress is where the report is served to this machine; empty: nowhere.
-	shadowAddress string
-	beside        bool
-	canary        time.Duration
+	beside       bool
+	canary       time.Duration
 	brakeFlags
 
 	migrationLease       string
@@ -156,9 +159,6 @@ const (
 	modeShadow    = "shadow"
 )
 
-// What --canary-time may be. Past the longest, no user would know why nothing is collected.
-const minCanary, maxCanary = 100 * time.Millisecond, 10 * time.Minute
-
 // What --leader-elect-lease-duration may be. Past the longest, no user would know why no other
 // process takes over; a Lease says it in 32 bits.
 const minLease, maxLease = 3 * time.Second, time.Hour
@@ -168,16 +168,14 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
 	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate, "in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
 	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
-	fs.StringVar(&f.shadowAddress, "shadow-address", report.Address, "in shadow mode: loopback address at which kubectl weir shadow finds what was compared, by a port-forward; the right to that is the authorization. Empty: none")
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
-	fs.IntVar(&f.namespaces, "concurrent-namespace-syncs", controller.DefaultNamespaceSyncs, "most namespaces drained at once")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as the API server grants, after all other work of Weir")
 	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "how often each kind in the graph is compared with the API; differences are repaired and counted; 0: never")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
-	fs.DurationVar(&f.canary, "canary-time", controller.DefaultCanaryStands, "in replace mode: how long that ConfigMap must stand before Weir collects; longer than another collector may take to delete garbage. In companion mode the built-in collector is silent when it stands for six times as long")
+	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
 	f.brakeFlags.register(fs)
 	fs.StringVar(&f.migrationLease, "migration-lease", "", "in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and its namespace controller, too (--enable-leader-migration): whoever holds it collects")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
@@ -197,9 +195,6 @@ func (f *collectorFlags) check() error {
 	if f.concurrency < 1 || f.concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
 	}
-	if f.namespaces < 1 || f.namespaces > 1000 {
-		errs = append(errs, fmt.Errorf("--concurrent-namespace-syncs %d: must be between 1 and 1000", f.namespaces))
-	}
 	if math.IsNaN(f.backFillQPS) || f.backFillQPS < 0 {
 		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
 	}
@@ -208,9 +203,6 @@ func (f *collectorFlags) check() error {
 	}
 	if f.beside && f.mode != modeReplace {
 		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))
-	}
-	if f.canary < minCanary || f.canary > maxCanary {
-		errs = append(errs, fmt.Errorf("--canary-time %s: must be between %s and %s", f.canary, minCanary, maxCanary))
 	}
 	errs = append(errs, f.brakeFlags.check())
 	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
@@ -255,7 +247,7 @@ func (f *collectorFlags) namespaceSyncs() int {
 	if !f.drain || f.mode == modeShadow {
 		return 0
 	}
-	return f.namespaces
+	return controller.DefaultNamespaceSyncs
 }
 
 func (f *collectorFlags) ignored() []schema.GroupResource {

@@ -1,13 +1,17 @@
 package cmd
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/weir-dev/weir/controller"
 )
 
 // given are flags as a user gives them.
@@ -89,24 +93,20 @@ func TestTargetFlags(t *testing.T) {
 
 func TestServerFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                      "",
-		"--webhook-bind-address 127.0.0.1:9443": "",
-		"--webhook-bind-address [::1]:1":        "",
-		"--webhook-bind-address :65535":         "",
-		"--webhook-bind-address 9443":           `--webhook-bind-address "9443": must be HOST:PORT`,
-		"--webhook-bind-address :0":             `--webhook-bind-address ":0": the port must be between 1 and 65535`,
-		"--webhook-bind-address :65536":         `--webhook-bind-address ":65536": the port must be between 1 and 65535`,
-		"--webhook-bind-address :https":         `--webhook-bind-address ":https": the port must be between 1 and 65535`,
-		"--arming-window 1s":                    "",
-		"--arming-window 999ms":                 "--arming-window 999ms: must be between 1s and 5m",
-		"--arming-window 5m":                    "",
-		"--arming-window 5m1s":                  "--arming-window 5m1s: must be between 1s and 5m",
-		"--shutdown-delay 0s":                   "",
-		"--shutdown-delay -1s":                  "--shutdown-delay -1s: must be between 0 and 5m",
-		"--shutdown-delay 6m":                   "--shutdown-delay 6m0s: must be between 0 and 5m",
-		"--webhook-client-ca /none/ca.crt":      "--webhook-client-ca: read the CA of clients: open /none/ca.crt: no such file or directory",
-		"--webhook-client-ca /dev/null":         `--webhook-client-ca: read the CA of clients: missing content for CA bundle "client-ca::/dev/null"`,
-		"--webhook-bind-address x --arming-window 0s --shutdown-delay 1h": "--webhook-bind-address \"x\": must be HOST:PORT\n--arming-window 0s: must be between 1s and 5m\n--shutdown-delay 1h0m0s: must be between 0 and 5m",
+		"":                                             "",
+		"--webhook-bind-address 127.0.0.1:9443":        "",
+		"--webhook-bind-address [::1]:1":               "",
+		"--webhook-bind-address :65535":                "",
+		"--webhook-bind-address 9443":                  `--webhook-bind-address "9443": must be HOST:PORT`,
+		"--webhook-bind-address :0":                    `--webhook-bind-address ":0": the port must be between 1 and 65535`,
+		"--webhook-bind-address :65536":                `--webhook-bind-address ":65536": the port must be between 1 and 65535`,
+		"--webhook-bind-address :https":                `--webhook-bind-address ":https": the port must be between 1 and 65535`,
+		"--shutdown-delay 0s":                          "",
+		"--shutdown-delay -1s":                         "--shutdown-delay -1s: must be between 0 and 5m",
+		"--shutdown-delay 6m":                          "--shutdown-delay 6m0s: must be between 0 and 5m",
+		"--webhook-client-ca /none/ca.crt":             "--webhook-client-ca: read the CA of clients: open /none/ca.crt: no such file or directory",
+		"--webhook-client-ca /dev/null":                `--webhook-client-ca: read the CA of clients: missing content for CA bundle "client-ca::/dev/null"`,
+		"--webhook-bind-address x --shutdown-delay 1h": "--webhook-bind-address \"x\": must be HOST:PORT\n--shutdown-delay 1h0m0s: must be between 0 and 5m",
 	} {
 		var f serverFlags
 		given(t, f.register, args)
@@ -126,55 +126,50 @@ func TestNothingIsCollectedUnlessAskedFor(t *testing.T) {
 
 func TestCollectorFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                                       "",
-		"--mode companion":                                       "",
-		"--mode shadow --shadow-report r.json":                   "",
-		"--mode shadow --shadow-late 0":                          "--shadow-late 0s: must be between 1s and 1h0m0s",
-		"--shadow-report r.json":                                 "--shadow-report is for --mode shadow",
-		"--mode shadow --shadow-address=":                        "",
-		"--mode shadow --shadow-address [::1]:8090":              "",
-		"--mode shadow --shadow-address :8089":                   `--shadow-address ":8089": must be a loopback address and a port, such as 127.0.0.1:8089, because who asks there is not authenticated; others read /shadow of --metrics-bind-address`,
-		"--mode shadow --shadow-address 10.0.0.1:8089":           `--shadow-address "10.0.0.1:8089": must be a loopback address and a port, such as 127.0.0.1:8089, because who asks there is not authenticated; others read /shadow of --metrics-bind-address`,
-		"--mode replace --beside-builtin":                        "",
-		"--mode shadow --beside-builtin":                         "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
-		"--canary-time 1h":                                       "--canary-time 1h0m0s: must be between 100ms and 10m0s",
-		"--brake-users gc":                                       "",
-		"--brake-users=":                                         "",
-		"--brake-users gc,,b":                                    "--brake-users: must not have an empty name",
-		"--brake-most -1":                                        "--brake-most -1, --brake-objects 500, --brake-share 0.1: must not be less than 0, and the share not more than 1",
-		"--brake-objects -1":                                     "--brake-most 5000, --brake-objects -1, --brake-share 0.1: must not be less than 0, and the share not more than 1",
-		"--brake-share 1.01":                                     "--brake-most 5000, --brake-objects 500, --brake-share 1.01: must not be less than 0, and the share not more than 1",
-		"--brake-share NaN":                                      "--brake-most 5000, --brake-objects 500, --brake-share NaN: must not be less than 0, and the share not more than 1",
-		"--brake-share 1 --brake-most 0":                         "",
-		"--mode replace --brake-users gc":                        "--brake-users is for --mode companion: in replace mode Weir holds what itself would delete",
-		"--brake-users system:kube-controller-manager":           "--brake-users system:kube-controller-manager: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name system:serviceaccount:kube-system:generic-garbage-collector",
-		"--mode both":                                            `--mode "both": must be replace, companion or shadow`,
-		"--concurrent-syncs 1000 --concurrent-namespace-syncs 1": "",
-		"--concurrent-namespace-syncs 1001":                      "--concurrent-namespace-syncs 1001: must be between 1 and 1000",
-		"--back-fill-qps -1":                                     "--back-fill-qps -1: must not be less than 0",
-		"--back-fill-qps NaN":                                    "--back-fill-qps NaN: must not be less than 0",
-		"--back-fill-qps 0.5":                                    "",
-		"--compare-graph-every 999ms":                            "--compare-graph-every 999ms: must be 0 or at least 1s",
-		"--compare-graph-every 0":                                "",
-		"--compare-graph-every 1s":                               "",
-		"--compare-graph-every -1s":                              "--compare-graph-every -1s: must be 0 or at least 1s",
-		"--leader-elect-lease-duration 2s":                       "--leader-elect-lease-duration 2s: must be between 3s and 1h0m0s",
-		"--leader-elect-lease-duration 600000h":                  "--leader-elect-lease-duration 600000h0m0s: must be between 3s and 1h0m0s", // more than a Lease can say
-		"--leader-elect-namespace weir-system":                   "",
-		"--leader-elect-namespace a/b":                           `--leader-elect-namespace "a/b": must be the name of a namespace`,
-		"--leader-elect-namespace Weir":                          `--leader-elect-namespace "Weir": must be the name of a namespace`,
-		"--mode replace --migration-lease kube-system/m":         "",
-		"--mode replace --migration-lease m":                     `--migration-lease "m": must be NAMESPACE/NAME`,
-		"--mode replace --migration-lease /m":                    `--migration-lease "/m": must be NAMESPACE/NAME`,
-		"--mode replace --migration-lease kube-system/":          `--migration-lease "kube-system/": must be NAMESPACE/NAME`,
-		"--mode replace --migration-lease a/b/c":                 `--migration-lease "a/b/c": must be NAMESPACE/NAME`,
-		"--mode replace --migration-lease kube_system/m":         `--migration-lease "kube_system/m": must be NAMESPACE/NAME`,
-		"--migration-lease kube-system/m":                        "--migration-lease is for --mode replace: in other modes Weir does not collect",
-		"--ignore Pods":                                          `--ignore "Pods": must be a resource and its group, such as leases.coordination.k8s.io`,
-		"--ignore .apps":                                         `--ignore ".apps": must be a resource and its group, such as leases.coordination.k8s.io`,
-		"--ignore pods,,secrets":                                 `--ignore "": must be a resource and its group, such as leases.coordination.k8s.io`,
-		"--ignore pods,leases.coordination.k8s.io":               "",
-		"--ignore pods,apps/deployments":                         `--ignore "apps/deployments": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"":                                               "",
+		"--mode companion":                               "",
+		"--mode shadow --shadow-report r.json":           "",
+		"--mode shadow --shadow-late 0":                  "--shadow-late 0s: must be between 1s and 1h0m0s",
+		"--shadow-report r.json":                         "--shadow-report is for --mode shadow",
+		"--mode replace --beside-builtin":                "",
+		"--mode shadow --beside-builtin":                 "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
+		"--brake-users gc":                               "",
+		"--brake-users=":                                 "",
+		"--brake-users gc,,b":                            "--brake-users: must not have an empty name",
+		"--brake-most -1":                                "--brake-most -1, --brake-objects 500, --brake-share 0.1: must not be less than 0, and the share not more than 1",
+		"--brake-objects -1":                             "--brake-most 5000, --brake-objects -1, --brake-share 0.1: must not be less than 0, and the share not more than 1",
+		"--brake-share 1.01":                             "--brake-most 5000, --brake-objects 500, --brake-share 1.01: must not be less than 0, and the share not more than 1",
+		"--brake-share NaN":                              "--brake-most 5000, --brake-objects 500, --brake-share NaN: must not be less than 0, and the share not more than 1",
+		"--brake-share 1 --brake-most 0":                 "",
+		"--mode replace --brake-users gc":                "--brake-users is for --mode companion: in replace mode Weir holds what itself would delete",
+		"--brake-users system:kube-controller-manager":   "--brake-users system:kube-controller-manager: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name system:serviceaccount:kube-system:generic-garbage-collector",
+		"--mode both":                                    `--mode "both": must be replace, companion or shadow`,
+		"--concurrent-syncs 1000":                        "",
+		"--concurrent-syncs 1001":                        "--concurrent-syncs 1001: must be between 1 and 1000",
+		"--back-fill-qps -1":                             "--back-fill-qps -1: must not be less than 0",
+		"--back-fill-qps NaN":                            "--back-fill-qps NaN: must not be less than 0",
+		"--back-fill-qps 0.5":                            "",
+		"--compare-graph-every 999ms":                    "--compare-graph-every 999ms: must be 0 or at least 1s",
+		"--compare-graph-every 0":                        "",
+		"--compare-graph-every 1s":                       "",
+		"--compare-graph-every -1s":                      "--compare-graph-every -1s: must be 0 or at least 1s",
+		"--leader-elect-lease-duration 2s":               "--leader-elect-lease-duration 2s: must be between 3s and 1h0m0s",
+		"--leader-elect-lease-duration 600000h":          "--leader-elect-lease-duration 600000h0m0s: must be between 3s and 1h0m0s", // more than a Lease can say
+		"--leader-elect-namespace weir-system":           "",
+		"--leader-elect-namespace a/b":                   `--leader-elect-namespace "a/b": must be the name of a namespace`,
+		"--leader-elect-namespace Weir":                  `--leader-elect-namespace "Weir": must be the name of a namespace`,
+		"--mode replace --migration-lease kube-system/m": "",
+		"--mode replace --migration-lease m":             `--migration-lease "m": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease /m":            `--migration-lease "/m": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease kube-system/":  `--migration-lease "kube-system/": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease a/b/c":         `--migration-lease "a/b/c": must be NAMESPACE/NAME`,
+		"--mode replace --migration-lease kube_system/m": `--migration-lease "kube_system/m": must be NAMESPACE/NAME`,
+		"--migration-lease kube-system/m":                "--migration-lease is for --mode replace: in other modes Weir does not collect",
+		"--ignore Pods":                                  `--ignore "Pods": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--ignore .apps":                                 `--ignore ".apps": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--ignore pods,,secrets":                         `--ignore "": must be a resource and its group, such as leases.coordination.k8s.io`,
+		"--ignore pods,leases.coordination.k8s.io":       "",
+		"--ignore pods,apps/deployments":                 `--ignore "apps/deployments": must be a resource and its group, such as leases.coordination.k8s.io`,
 	} {
 		var f collectorFlags
 		given(t, func(fs *pflag.FlagSet) { f.register(fs, true) }, args)
@@ -282,12 +277,12 @@ func TestNamesOfTheWebhook(t *testing.T) {
 
 func TestIgnoredKindsAndNamespaceSyncs(t *testing.T) {
 	var f collectorFlags
-	given(t, func(fs *pflag.FlagSet) { f.register(fs, false) }, "--ignore pods,leases.coordination.k8s.io --concurrent-namespace-syncs 7")
+	given(t, func(fs *pflag.FlagSet) { f.register(fs, false) }, "--ignore pods,leases.coordination.k8s.io")
 	if got := f.ignored(); len(got) != 2 || got[0].String() != "pods" || got[1].Group != "coordination.k8s.io" || got[1].Resource != "leases" {
 		t.Errorf("ignored are %v", got)
 	}
-	if n := f.namespaceSyncs(); n != 7 {
-		t.Errorf("%d namespaces at once, want 7", n)
+	if n := f.namespaceSyncs(); n != controller.DefaultNamespaceSyncs {
+		t.Errorf("%d namespaces at once", n)
 	}
 	f.drain = false
 	if n := f.namespaceSyncs(); n != 0 {
@@ -295,5 +290,25 @@ func TestIgnoredKindsAndNamespaceSyncs(t *testing.T) {
 	}
 	if f.leaseDuration != 15*time.Second || f.leaderElect {
 		t.Errorf("lease %s, leader election %t", f.leaseDuration, f.leaderElect)
+	}
+}
+
+// TestNoUserSetsHowLongTheAPIServerTakes: with less an object can be lost whose DELETE began before.
+func TestNoUserSetsHowLongTheAPIServerTakes(t *testing.T) {
+	for _, args := range []string{"webhook --arming-window 34s", "up --arming-window 1s", "release --arming-window 0"} {
+		root := Root()
+		root.SetArgs(strings.Fields(args))
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		if err := root.Execute(); err == nil || err.Error() != "unknown flag: --arming-window" {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	for name, cmd := range map[string]*cobra.Command{"controller": controllerCommand(), "webhook": webhookCommand(), "up": upCommand(), "release": releaseCommand()} {
+		for _, flag := range []string{testArmingWindow, "canary-time"} {
+			if strings.Contains(cmd.UsageString(), flag) {
+				t.Errorf("weir %s --help names --%s", name, flag)
+			}
+		}
 	}
 }

@@ -72,7 +72,6 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 		"controller --policy-dir /dev/null":                     "--policy-dir: read policy files: open /dev/null: not a directory",
 		"controller -v 11 --mode x --webhook-service x":         "--verbosity 11: must be between 0 and 10\n--mode \"x\": must be replace, companion or shadow\n--webhook-service \"x\": must be NAMESPACE/NAME",
 		"up --mode shadow --webhook-service a/b":                shadow,
-		"up --arming-window 0s":                                 "--arming-window 0s: must be between 1s and 5m",
 		"up --mode shadow --shutdown-delay 1h":                  "--shutdown-delay 1h0m0s: must be between 0 and 5m",
 		"up --webhook-url https://a.test --concurrent-syncs 0":  "--concurrent-syncs 0: must be between 1 and 1000",
 		"webhook": "--webhook-service or --webhook-url: what the certificate is for is not known without it",

@@ -56,15 +56,14 @@ failure: it holds nothing. On roles and their bindings it stays.`,
 	fs.StringVar(&f.helmRelease, "helm-release", "", "for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there and is not of this "+
 		"Helm release; with - always, because the chart was rendered without a cluster")
 	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
-	fs.DurationVar(&f.window, "arming-window", webhook.DefaultArmingWindow, "how long after the webhook configurations were deleted all objects are looked at once more, because a request that came "+
-		"before that may have been under way, with the finalizer; 0: they are not")
+	forTests(fs, testArmingWindow, &f.window, webhook.DefaultArmingWindow)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
 }
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease(), f.checkWindow()); err != nil {
+	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease()); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -121,13 +120,6 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 func (f *releaseFlags) checkHelmRelease() error {
 	if f.helmRelease != "" && f.stop == "" {
 		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
-	}
-	return nil
-}
-
-func (f *releaseFlags) checkWindow() error {
-	if f.window < 0 {
-		return fmt.Errorf("--arming-window %s: must not be less than 0", f.window)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/weir-dev/weir/controller"
@@ -26,10 +25,6 @@ func (f *collectorFlags) checkShadow() error {
 	if f.shadowReport != "" && f.mode != modeShadow {
 		errs = append(errs, errors.New("--shadow-report is for --mode shadow"))
 	}
-	if a, err := netip.ParseAddrPort(f.shadowAddress); f.shadowAddress != "" && (err != nil || !a.Addr().IsLoopback()) {
-		errs = append(errs, fmt.Errorf("--shadow-address %q: must be a loopback address and a port, such as %s, because who asks there is not authenticated; others read %s of --metrics-bind-address",
-			f.shadowAddress, report.Address, report.Path))
-	}
 	return errors.Join(errs...)
 }
 
@@ -48,14 +43,15 @@ func (m *management) shadowPage() http.Handler {
 	return controller.LocalOnly(m.shadow)
 }
 
-// listenLocally opens --shadow-address; nil: there is to be none.
-func (f *collectorFlags) listenLocally() (net.Listener, error) {
-	if f.shadowAddress == "" {
-		return nil, nil
-	}
-	l, err := net.Listen("tcp", f.shadowAddress)
+// listenLocally opens the address at which kubectl weir shadow asks, and another port where that is
+// taken: a machine may run several. It is a loopback address, because who asks is not authenticated.
+func listenLocally() (net.Listener, error) {
+	l, err := net.Listen("tcp", report.Address)
 	if err != nil {
-		return nil, fmt.Errorf("serve kubectl weir shadow: %w; choose another address with --shadow-address, or none with --shadow-address=", err)
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve kubectl weir shadow: %w", err)
 	}
 	return l, nil
 }

@@ -32,24 +32,22 @@ type serverFlags struct {
 	armingWindow  time.Duration
 	shutdownDelay time.Duration
 	clientCA      string
-	summaries     bool
 }
+
+// testArmingWindow is the flag of tests that do not wait for as long as DELETEs of a slow API server
+// may take.
+const testArmingWindow = "test-arming-window"
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.address, "webhook-bind-address", ":9443", "address of the webhook's server")
-	fs.DurationVar(&f.armingWindow, "arming-window", webhook.DefaultArmingWindow, "how long after the finalizer was added to an object every DELETE of it has to wait; "+
-		"with less than the API server's 34s an object can be lost whose DELETE began before")
+	forTests(fs, testArmingWindow, &f.armingWindow, webhook.DefaultArmingWindow)
 	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until clients have stopped sending")
-	fs.BoolVar(&f.summaries, "delete-summaries", true, "warn at deletes that are only tried (kubectl delete --dry-run=server) or refused of how many objects would also be deleted; known where a policy asks for the ownership graph")
 	fs.StringVar(&f.clientCA, "webhook-client-ca", "", "file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission webhooks, with a client certificate; default: everybody")
 }
 
 func (f *serverFlags) check() error {
 	var errs []error
 	errs = append(errs, checkAddress("--webhook-bind-address", f.address, "HOST:PORT"))
-	if f.armingWindow < time.Second || f.armingWindow > 5*time.Minute {
-		errs = append(errs, fmt.Errorf("--arming-window %s: must be between 1s and 5m", f.armingWindow))
-	}
 	if f.shutdownDelay < 0 || f.shutdownDelay > 5*time.Minute {
 		errs = append(errs, fmt.Errorf("--shutdown-delay %s: must be between 0 and 5m", f.shutdownDelay))
 	}
@@ -228,7 +226,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	m.follow("events", record)
 	m.follow("requests", requests.Run)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, NoSummaries: !f.summaries, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -176,7 +176,7 @@ func newPaired(t *testing.T, m mode, o plane.Options, flags ...string) (*fixture
 func hookOptions(p *plane.Plane, kubeconfig, name, url string, port int, flags ...string) weir.Options {
 	return weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir, Name: name, Command: "webhook",
 		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser,
-			"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--arming-window", armingWindow, "--shutdown-delay", "0s"}, flags...)}
+			"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--test-arming-window", armingWindow, "--shutdown-delay", "0s"}, flags...)}
 }
 
 // startController starts the controller of webhooks that are called by a URL.

@@ -121,7 +121,7 @@ func TestReleaseTakesTheFinalizerOffEverything(t *testing.T) {
 		}
 		return nil
 	})
-	p := plane.Command("release", shared.binary, filepath.Join(w.plane.Dir, "release.log"), "release", "--arming-window=0s", "--kubeconfig", kubeconfig)
+	p := plane.Command("release", shared.binary, filepath.Join(w.plane.Dir, "release.log"), "release", "--test-arming-window=0s", "--kubeconfig", kubeconfig)
 	if err := p.Start(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}

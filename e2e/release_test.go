@@ -20,7 +20,7 @@ func (w *fixture) release(kubeconfig string, flags ...string) released {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shared.binary, append([]string{"release", "--arming-window=0s", "--kubeconfig", kubeconfig}, flags...)...)
+	cmd := exec.CommandContext(ctx, shared.binary, append([]string{"release", "--test-arming-window=0s", "--kubeconfig", kubeconfig}, flags...)...)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	r := released{}

@@ -6,9 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"strconv"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,12 +24,7 @@ func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := plane.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	p := w.runWeir(weir.Options{Kubeconfig: kubeconfig, SecureMetrics: true, Flags: []string{"--mode", "shadow", "--shadow-address", address}})
+	p := w.runWeir(weir.Options{Kubeconfig: kubeconfig, SecureMetrics: true, Flags: []string{"--mode", "shadow"}})
 	w.make("cm boss\ncm leaf owners=(boss)")
 	allowed, metrics := w.token("allowed"), w.token("metrics")
 	w.allowPaths("allowed", "/shadow")
@@ -56,7 +50,15 @@ func TestWhatShadowModeFindsIsServedToThoseWhoMaySeeIt(t *testing.T) {
 		}
 	}
 
-	url := "http://" + address
+	var url string
+	w.until("it says where it serves the report", func(context.Context) (bool, error) {
+		text, err := p.Output()
+		said := regexp.MustCompile(`"kubectl weir shadow reads what is compared","url":"([^"]+)"`).FindStringSubmatch(text)
+		if said != nil {
+			url = said[1]
+		}
+		return said != nil, err
+	})
 	var out, said string
 	var code int
 	w.until("it has compared for a moment", func(context.Context) (bool, error) {

@@ -59,9 +59,6 @@ type judge struct {
 	sealed    func(text, seal string) bool
 	// saw is called for deletes that are let through; may be nil.
 	saw func(uid types.UID, user, how string)
-	// summaries: a delete that is only tried, or refused, is answered with what would also be
-	// deleted.
-	summaries bool
 }
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
@@ -161,7 +158,7 @@ func (j *judge) namespace(ctx context.Context, name string) (map[string]any, err
 // summary is what would be deleted with an object whose delete is only tried, or refused; empty
 // where that is not told. The API server tells a warning once, however many of our entries give it.
 func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
-	if !j.summaries || asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {
+	if asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {
 		return ""
 	}
 	return j.policies.Set().Summary(*q)

@@ -66,9 +66,6 @@ type Options struct {
 	// through; DefaultArmingWindow. With less, an object whose DELETE met a slow API server can be
 	// lost. That of a deletecollection is longer in proportion, since those may take 60 s.
 	ArmingWindow time.Duration
-	// NoSummaries leaves out the warning that says what would be deleted with an object whose
-	// delete is only tried, or refused.
-	NoSummaries bool
 	// Tell is called when a policy could not be judged, of each once a minute at most. It must not
 	// block; nil: nothing is told.
 	Tell func(policy map[string]any, message string)
@@ -119,7 +116,7 @@ func New(o Options) (*Handler, error) {
 	}
 	log := arm.log
 	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, pace: pace, metrics: m,
-		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, summaries: !o.NoSummaries, saw: o.Saw}
+		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, saw: o.Saw}
 	routes := router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:

@@ -12,7 +12,7 @@ import (
 // values are what the stories set: everything that comes with Weir is on. The arming window is
 // shorter than what is safe with requests that take long, because the stories wait for it.
 var values = []string{
-	"webhook.armingWindow=10s", "log.verbosity=1",
+	"webhook.extraArgs={--test-arming-window=10s}", "log.verbosity=1",
 	"policies.defaultPropagation=true", "policies.protection=true", "policies.ownerLint=true",
 	"policies.ownerPermissions=true", "policies.drainOrder=true",
 }

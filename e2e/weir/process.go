@@ -93,8 +93,7 @@ func Launch(ctx context.Context, o Options) (*Process, error) {
 	if name == "" {
 		name = "weir"
 	}
-	// Many run on one machine at the same time, and few are asked what they compare.
-	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect), "--canary-time", canaryTime, "--shadow-address="}
+	command := []string{"controller", "--mode", "replace", "--leader-elect=" + strconv.FormatBool(o.LeaderElect), "--canary-time", canaryTime}
 	if o.Command != "" {
 		command = []string{o.Command}
 	}

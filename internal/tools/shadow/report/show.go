@@ -11,8 +11,11 @@ import (
 // Path is where a weir in shadow mode serves its report, on the metrics port and at Address.
 const Path = "/shadow"
 
-// Address is where a weir in shadow mode serves its report to this machine, unless told otherwise.
-const Address = "127.0.0.1:8089"
+// Address is where a weir in shadow mode serves its report to this machine, and Port that of it.
+const (
+	Address        = "127.0.0.1:8089"
+	Port    uint16 = 8089
+)
 
 // Most is how many bytes of a report are read. A weir in shadow mode writes less: it names a
 // thousand differences at most, and cuts long names.
