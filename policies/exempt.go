@@ -198,12 +198,18 @@ func notControllers(judged []schema.GroupResource) string {
 	if len(judged) == 0 {
 		return said
 	}
-	names := make([]string, len(judged))
-	for i, gr := range judged {
+	return said + " || " + isAbout(judged)
+}
+
+// isAbout says in CEL that a request is about one of some resources.
+func isAbout(resources []schema.GroupResource) string {
+	names := make([]string, len(resources))
+	for i, gr := range resources {
 		names[i] = gr.Group + "/" + gr.Resource
 	}
 	slices.Sort(names)
-	return said + " || (has(request.resource.group) ? request.resource.group : '') + '/' + request.resource.resource in " + celList(slices.Compact(names))
+	return "(has(request.resource.group) ? request.resource.group : '') + '/' + request.resource.resource in " +
+		celList(slices.Compact(names))
 }
 
 func celList(list []string) string {

@@ -200,6 +200,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookDelete:
 		out.MatchConditions[1].Expression += " || " + changesPropagation
+		out.MatchConditions = append(out.MatchConditions, e.notHeld(kept)...)
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookSelection:
 		ops, subresources = ops[1:], metadataSubresources
@@ -299,6 +300,36 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	add("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
 		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in "+list)
 	return out
+}
+
+// notHeld drops DELETEs of objects that the finalizer holds for certain, where all that a policy
+// could do about one is to have it carry the finalizer. One that was added to an object that existed
+// has a time beside it: a DELETE may have begun before. A dry run is told how it would be deleted.
+func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
+	judged := slices.Clone(orphanedByDefault) // these carry another finalizer as well
+	for _, c := range e.policies {
+		if !c.onlyHolds() {
+			judged = append(judged, explicit(c.named(kept))...)
+		}
+	}
+	expression := "has(request.dryRun) && request.dryRun || oldObject == null || !(" +
+		has("oldObject", "finalizers") + " && " + celString(v1alpha1.Finalizer) + " in oldObject.metadata.finalizers) || (" +
+		armedAtOf("oldObject") + ") != '' || " + isAbout(judged)
+	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) || len(expression) > mostExpression {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "not-held", Expression: expression}}
+}
+
+// onlyHolds tells whether a policy cannot refuse the delete of an object that carries the finalizer,
+// nor say anything of it that the controller does not do by itself.
+func (c *compiled) onlyHolds() bool {
+	if !c.ready() || c.onTrial() || c.failurePolicy == v1alpha1.Fail && len(c.conditions) > 0 {
+		return false
+	}
+	d := c.deletion
+	return d.protection == nil && d.brake == nil && d.propagation != nil && len(d.propagation.Allowed) == 0 &&
+		!(propagation{by: c}).keepsSome()
 }
 
 // Asks tells whether there can be entries at all.

@@ -65,7 +65,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	want := []string{
 		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] not-system not-terminating namespaces team in (a)",
 		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets deployments/status statefulsets/status] not-system not-terminating whole-object",
-		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers",
+		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers not-held",
 		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] is-namespace-controller not-terminating namespaces team in (a)",
 		"eviction.delete.weir.dev Ignore mutating=false: [CREATE] [] [pods/eviction] not-system not-controllers namespaces team in (a)",
 		"fail.clear.owners.weir.dev Fail mutating=true: [CREATE UPDATE] [apps] [deployments deployments/status] not-system not-terminating has-references references-change namespaces " + elsewhere + ",team in (a,b)",
@@ -421,9 +421,16 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 		if q.Operation != Delete {
 			q.Object = anyObject(t, "new")
 		}
+		if q.Operation == Delete {
+			q.DryRun = rapid.Bool().Draw(t, "dry run")
+			q.Options = rapid.SampledFrom([]map[string]any{nil, {"propagationPolicy": "Background"}, {"propagationPolicy": "Foreground"}}).Draw(t, "options")
+		}
 		for _, hook := range []Webhook{WebhookAddFinalizer, WebhookDelete, WebhookOwners, WebhookClear} {
 			q.Asked = hook
 			d := set.Decide(q)
+			if hook == WebhookDelete && !q.DryRun && object(q.OldObject).hasFinalizer() {
+				d.Warnings = nil // that it goes as the policy says, and not as was asked, is not worth a call
+			}
 			if d.Allowed && len(d.Patch) == 0 && !d.Arm && len(d.Warnings) == 0 {
 				continue
 			}
@@ -453,6 +460,47 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 		if mattered[hook] == 0 {
 			t.Errorf("no request mattered to %s", hook)
 		}
+	}
+}
+
+// The finalizer holds what it was created with, so the API server need not ask whether it does.
+func TestADeleteThatTheFinalizerHoldsCostsNoCall(t *testing.T) {
+	held := map[string]any{"finalizers": []any{v1alpha1.Finalizer}}
+	foreground := delpol("p", "propagation: {default: Foreground}")
+	protection := delpol("q", "protection: {confirmation: Required}")
+	for name, c := range map[string]struct {
+		policies string
+		metadata map[string]any
+		dryRun   bool
+		asked    bool
+	}{
+		"held":                 {foreground, held, false, false},
+		"not held":             {foreground, map[string]any{"finalizers": []any{"a"}}, false, true},
+		"no finalizers at all": {foreground, nil, false, true},
+		"held for a while": {foreground, map[string]any{"finalizers": []any{v1alpha1.Finalizer},
+			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: "2026-01-01T00:00:00Z"}}, false, true},
+		"a dry run":          {foreground, held, true, true},
+		"not all is allowed": {delpol("p", "propagation: {default: Foreground, allowed: [Foreground]}"), held, false, true},
+		"some dependents are kept": {delpol("p",
+			"propagation: {default: Foreground, dependents: [{apiGroups: [''], resources: [secrets], action: Orphan}]}"), held, false, true},
+		"protected as well":        {foreground + protection, held, false, true},
+		"braked as well":           {delpol("p", "propagation: {default: Foreground}, brake: {maxObjects: 5}"), held, false, true},
+		"on trial":                 {delpol("p", "propagation: {default: Foreground}, validationActions: [Warn]"), held, false, true},
+		"others are protected":     {foreground + strings.Replace(protection, "[deployments]", "[statefulsets]", 1), held, false, false},
+		"a Job, which carries two": {strings.Replace(foreground, "[apps], resources: [deployments]", "[batch], resources: [jobs]", 1), held, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := Build(nil, sources(t, "f", c.policies), Options{})
+			q := web(c.metadata)
+			if strings.Contains(c.policies, "jobs") {
+				q.Resource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+			}
+			q.DryRun, q.Options = c.dryRun, map[string]any{"propagationPolicy": "Background"}
+			asked := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookDelete && comes(t, w, &q) })
+			if asked != c.asked {
+				t.Errorf("the API server asks: %t", asked)
+			}
+		})
 	}
 }
 

@@ -196,7 +196,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		client.ClearActions()
 
 		policy(delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
-		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations")
+		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations", "update validatingwebhookconfigurations")
 		policy("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
 		step("a '*' before it is known what there is", "the kinds that the API server serves are not known")
 		resources := func() string {
