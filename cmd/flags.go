@@ -171,7 +171,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as the API server grants, after all other work of Weir")
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
 	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "how often each kind in the graph is compared with the API; differences are repaired and counted; 0: never")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")

@@ -149,9 +149,7 @@ func (w *Workers) Run(ctx context.Context, n int) {
 	})
 	var wg sync.WaitGroup
 	await.Work(&wg, n, w.queue, func(uid types.UID) {
-		w.requester.Limiter.Arrived(uid)
 		w.work(ctx, uid)
-		w.requester.Limiter.Left()
 	})
 	wg.Go(func() { w.recheck(ctx) })
 	wg.Go(func() { w.coOwners.run(ctx) })

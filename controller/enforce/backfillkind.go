@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
@@ -22,6 +23,13 @@ import (
 // backFillPatience is for how long nothing about a failing kind may go well until this pass gives
 // the kind up. One that is only slow is not.
 const backFillPatience = time.Minute
+
+// backFillPlaces is how many requests a pass has under way about a kind: few, since clients wait for
+// what others do, and enough that it is done in minutes.
+const backFillPlaces = 8
+
+// backFillWait is for how long one request about a kind holds up other kinds.
+const backFillWait = time.Second
 
 // kindWork is what a pass does about one kind. Kinds are done one after the other, but a kind whose
 // API or webhook fails goes on beside those that come after it, or is given up: the next pass tries
@@ -37,8 +45,7 @@ type kindWork struct {
 // inTurn does the work of a kind, and returns when it is done, or others need not wait for it.
 func (p *pass) inTurn(ctx context.Context, kind schema.GroupResource, do func(context.Context, *kindWork) error) {
 	w := &kindWork{others: make(chan struct{})}
-	// As many again wait as may be under way: a place that comes free is taken at once.
-	w.group.SetLimit(2 * p.requests.Limiter.SparePlaces())
+	w.group.SetLimit(backFillPlaces)
 	w.well.Store(time.Now().UnixNano())
 	within, giveUp := context.WithCancelCause(ctx)
 	w.giveUp = giveUp
@@ -61,48 +68,58 @@ func (p *pass) inTurn(ctx context.Context, kind schema.GroupResource, do func(co
 	}
 }
 
-// send makes the change of one object when nothing else is to be done.
+// send makes the change of one object.
 func (p *pass) send(ctx context.Context, w *kindWork, kind schema.GroupResource, change func(context.Context) (finalizers.Result, error)) (result finalizers.Result, err error) {
 	result = finalizers.Failed
-	err = p.spare(ctx, w, "patch", kind, func(ctx context.Context) (err error) {
+	err = p.ask(ctx, w, "patch", kind, func(ctx context.Context) (err error) {
 		result, err = change(ctx)
 		return err
 	})
 	return result, err
 }
 
-// reader lists a kind when nothing else is to be done, page by page.
+// reader lists a kind page by page.
 func (p *pass) reader(w *kindWork) *finalizers.Lister {
 	return p.lister.Through(func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
-		return p.spare(ctx, w, verb, kind, ask)
+		return p.ask(ctx, w, verb, kind, ask)
 	})
 }
 
-// spare makes a request about the kind when nothing else is to be done, if it takes the kind's
-// patience.
-func (p *pass) spare(ctx context.Context, w *kindWork, verb string, kind schema.GroupResource, do func(context.Context) error) error {
+// ask makes a request about the kind, if it takes the kind's patience. When the answer is late, or
+// the kind fails, other kinds wait for this one no more.
+func (p *pass) ask(
+	ctx context.Context, w *kindWork, verb string, kind schema.GroupResource, do func(context.Context) error,
+) error {
+	beside := func() { w.once.Do(func() { close(w.others) }) }
 	for {
-		err := p.requests.Spare(ctx, verb, kind, do)
+		err := p.requests.Send(ctx, verb, kind, func(ctx context.Context) error {
+			defer time.AfterFunc(backFillWait, beside).Stop()
+			return do(ctx)
+		})
 		if err == nil {
 			w.well.Store(time.Now().UnixNano())
 		}
 		if !request.IsBusy(err) {
 			return err
 		}
-		w.once.Do(func() { close(w.others) })
+		beside()
 		if time.Since(time.Unix(0, w.well.Load())) >= backFillPatience {
 			w.giveUp(err)
+			return err
+		}
+		if err := await.Pause(ctx, time.Second); err != nil { // it was not waited for, where many wait already
 			return err
 		}
 	}
 }
 
-// patiently makes requests of which nothing depends on when nothing else is to be done, and waits
-// for a failing kind for as long as back-fill does.
+// patiently makes requests on which nothing waits, and waits for a failing kind for as long as
+// back-fill does.
 func patiently(r *request.Client) finalizers.Sender {
 	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
 		for began := time.Now(); ; {
-			if err := r.Spare(ctx, verb, kind, ask); !request.IsBusy(err) || time.Since(began) >= backFillPatience {
+			err := r.Send(ctx, verb, kind, ask)
+			if !request.IsBusy(err) || time.Since(began) >= backFillPatience || await.Pause(ctx, time.Second) != nil {
 				return err
 			}
 		}

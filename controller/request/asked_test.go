@@ -483,8 +483,8 @@ func TestAFailingKindSaysWhatHappensAndHowManyWait(t *testing.T) {
 				t.Errorf("%s at the beginning: %q, %v", kind, said, l.PutOffs())
 			}
 		}
-		l.release(fixture.Pods, like(fine, time.Millisecond).of(l, fixture.Pods))
-		l.release(fixture.Gadgets, answer{verdict: throttledByKind, retryAfter: time.Minute}.of(l, fixture.Gadgets))
+		l.answered(t, fixture.Pods, like(fine, time.Millisecond))
+		l.answered(t, fixture.Gadgets, answer{verdict: throttledByKind, retryAfter: time.Minute})
 		for i := range 3 {
 			l.PutOff(fixture.Gadgets, types.UID(fmt.Sprint(i%2))) // one of them twice
 		}
@@ -504,7 +504,7 @@ func TestAWorkerDoesNotWaitForAFailingKind(t *testing.T) {
 		e := newAsking(t, nil)
 		sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}})
 		l, began := e.req.Limiter, time.Now()
-		l.release(fixture.ConfigMaps, answer{verdict: throttledByKind, retryAfter: 2 * time.Second}.of(l, fixture.ConfigMaps))
+		l.answered(t, fixture.ConfigMaps, answer{verdict: throttledByKind, retryAfter: 2 * time.Second})
 		if err := e.req.ForWorkers().Delete(t.Context(), configMap, "Background"); !IsBusy(err) || OutcomeOf(err) != Throttled || time.Since(began) > 0 || len(*sent) > 0 {
 			t.Errorf("a worker: %v after %s, %d sent", err, time.Since(began), len(*sent))
 		}
@@ -512,29 +512,5 @@ func TestAWorkerDoesNotWaitForAFailingKind(t *testing.T) {
 			t.Errorf("a drainer: %v after %s, %d sent", err, time.Since(began), len(*sent))
 		}
 		l.empty(t)
-	})
-}
-
-// What another client is asked to do in a spare place has the deadline of a request, and gives the
-// place back, whatever comes of it.
-func TestASparePlaceIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newAsking(t, func(http.RoundTripper) http.RoundTripper { return fixture.Tripper(fixture.Hang) })
-		refused, began := errors.New("refused"), time.Now()
-		if err := e.req.Spare(t.Context(), "patch", fixture.ConfigMaps, func(context.Context) error { return refused }); !errors.Is(err, refused) {
-			t.Error(err)
-		}
-		err := e.req.Spare(t.Context(), "patch", fixture.ConfigMaps, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != Timeout {
-			t.Errorf("%v after %s", err, time.Since(began))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		// A place and the end of who waits for it may come at once: either is right, and no place
-		// is lost.
-		if err := e.req.Spare(ctx, "patch", fixture.ConfigMaps, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		e.req.Limiter.empty(t)
 	})
 }

@@ -119,55 +119,40 @@ func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace s
 
 // do sends a request about a kind when there is a place for it.
 func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (result rest.Result, err error) {
-	err = r.request(ctx, verb, kind, func(ctx context.Context) error {
+	err = r.Send(ctx, verb, kind, func(ctx context.Context) error {
 		result = req.Do(ctx)
 		return result.Error()
 	})
 	return result, err
 }
 
-// request makes a request about a kind when there is a place for it.
-func (r *Client) request(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
+// Send makes a request about a kind when there is a place for it, by this client or another.
+func (r *Client) Send(
+	ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error,
+) error {
 	ctx, err := r.History.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.Limiter.acquire(ctx, kind, !r.impatient); err != nil {
-		return err
-	}
-	return r.placed(ctx, verb, kind, false, request)
-}
-
-// Spare makes a request about a kind when no other request wants the place, by another client.
-func (r *Client) Spare(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error {
-	ctx, err := r.History.Enter(ctx)
+	place, err := r.Limiter.acquire(ctx, kind, !r.impatient)
 	if err != nil {
 		return err
 	}
-	if err := r.Limiter.acquireSpare(ctx, kind); err != nil {
-		return err
+	usual := isLong
+	if verb == "list" || verb == "deletecollection" {
+		usual = longIsLong
 	}
-	return r.placed(ctx, verb, kind, true, request)
-}
-
-// placed makes a request that has its place, be it one that was left over, and gives that back.
-func (r *Client) placed(ctx context.Context, verb string, kind schema.GroupResource, spare bool, request func(context.Context) error) error {
-	a := answer{long: verb == "list" || verb == "deletecollection", spare: spare}
-	usual := time.Duration(r.Limiter.slow.Load())
-	if a.long {
-		usual = longIsLate
-	}
-	late := time.AfterFunc(usual, func() { r.Limiter.isLate(kind, spare) })
+	late := time.AfterFunc(usual, func() { r.Limiter.isLate(place) })
 	within, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	began := time.Now()
-	err := request(within)
-	a.latency = time.Since(began)
-	a.late = !late.Stop()
+	err = request(within)
+	latency := time.Since(began)
+	late.Stop()
 	err = failure(ctx, err)
-	a.verdict, a.retryAfter = judge(kind, err)
-	r.Limiter.release(kind, a)
-	r.metrics.request(verb, err, a.latency)
+	v, retryAfter := judge(kind, err)
+	r.Limiter.release(place, v, latency, retryAfter)
+	r.metrics.request(verb, err, latency)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,33 +14,22 @@ import (
 // requests that went well, a quarter fewer when it says 429. There is no fixed rate: on an idle
 // server the bound rises to its maximum within a second.
 //
-// Kinds are kept apart; see share. Those that fail have a quarter of the places, all together and
-// in turns, whether or not others want them. What is left over is for work that no client waits
-// for, within a bound of its own, and takes nothing from the bound of others; see allowance.
-// Requests that are late already do not count against it: they may hang for long, and others must
-// not wait for them. A kind may have a quarter of those, too, and all kinds as many as there are
-// places, so that for a while twice as many may be under way.
+// Each kind has a share; see share. Kinds that fail take no places from the others: they have a
+// quarter as many beside them, all together. Requests that are late do not count: they may hang for
+// long, and others must not wait for them. So for a while twice as many may be under way.
 type Limiter struct {
-	mu       sync.Mutex
-	most     float64
-	limit    float64
-	well     int           // under way, of kinds that are well, and not late
-	spared   int           // of these: those that have what was left over
-	ill      int           // the same of failing kinds, and those of theirs that are called back to be
-	late     int           // under way for long, of all kinds
-	quickest time.Duration // the best recent latency: it drifts up, so that one lucky answer is forgotten
-	slow     atomic.Int64  // after how long an answer is slow, and a request late
-	cutAt    time.Time     // the last time the limit was cut: once per answer time, not once per answer
-	pause    time.Time     // the API server asked for quiet until then
-
-	shares  map[schema.GroupResource]*share
-	turns   []*share             // those that something waits for, the next one first
-	allowed allowance            // how many may have what is left over
-	spares  []*spare             // those who wait for what is left over
-	sparing atomic.Int64         // how many these are
-	called  map[types.UID]*share // objects that were called back, until a worker has them
-	calls   atomic.Int64         // how many objects are put off or called back
-	resume  func(types.UID)      // calls an object back; it must not block, nor come back here
+	mu     sync.Mutex
+	most   float64
+	limit  float64
+	well   int       // under way and not late, of kinds that were well when they were sent
+	sick   int       // the same of kinds that failed
+	late   int       // under way for long, of all kinds
+	cutAt  time.Time // the last time the limit was cut: once per answer time, not once per answer
+	pause  time.Time // the API server asked for quiet until then
+	shares map[schema.GroupResource]*share
+	turns  []*share        // those that somebody waits for, the next one first
+	ticks  bool            // tick is to be called
+	resume func(types.UID) // calls back an object that was put off
 }
 
 const (
@@ -49,147 +37,141 @@ const (
 	startLimit = 16
 	// MostPause bounds for how long a kind is left alone whose server asks for it.
 	MostPause = 2 * time.Minute
+	// tickEvery is how often the clock is looked at while something waits.
+	tickEvery = 100 * time.Millisecond
 )
 
 // NewLimiter makes one that lets at most so many requests be under way.
 func NewLimiter(most int) *Limiter {
 	n := float64(max(most, leastLimit))
-	l := &Limiter{
-		most: n, limit: min(startLimit, n), shares: map[schema.GroupResource]*share{},
-		called: map[types.UID]*share{}, resume: func(types.UID) {}, allowed: newAllowance(n),
+	return &Limiter{
+		most: n, limit: min(startLimit, n),
+		shares: map[schema.GroupResource]*share{}, resume: func(types.UID) {},
 	}
-	l.slow.Store(int64(slowFactor * slowestQuick))
-	return l
 }
 
 // Places is how many requests may be under way at once at the very most.
 func (l *Limiter) Places() int { return int(l.most) }
 
-// SparePlaces is how many of them may be used at once, at the very most, for what no client waits
-// for.
-func (l *Limiter) SparePlaces() int { return int(l.allowed.most) }
+// Bound is the number of requests that may be under way now.
+func (l *Limiter) Bound() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit
+}
 
-// CallBack has objects that were put off called back. f must not block, nor come back here.
+// CallBack has objects that were put off called back by f, which must not block.
 func (l *Limiter) CallBack(f func(types.UID)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.resume = f
 }
 
+// place is what a request has while it is under way, and before that what somebody waits for.
+type place struct {
+	share   *share
+	sick    bool       // it is one of those for kinds that fail
+	late    bool       // the request has not been answered for long
+	over    bool       // it was given back
+	patient bool       // who waits for it waits for a failing kind, too
+	since   time.Time  // when the waiting began
+	told    chan error // nil: it is there
+}
+
 // acquire waits for a place; every successful call must be followed by release. It waits as long as
-// it takes while the kind is well. For a failing kind only the patient wait, and not long: others
-// have more to do than that. They get a *busyError.
-func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patient bool) error {
+// it takes while the kind is well. For a failing kind only the patient wait, and not long, nor if
+// many do so already: others have more to do than that. They get a *busyError.
+func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patient bool) (*place, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	l.mu.Lock()
 	s := l.shareLocked(kind)
+	p := &place{share: s, patient: patient, since: time.Now(), told: make(chan error, 1)}
 	if l.roomLocked(s) {
-		l.takeLocked(s)
+		l.takeLocked(p)
 		l.mu.Unlock()
-		return nil
+		return p, nil
 	}
-	if s.failing != "" && (!patient || s.hopelessLocked(l.quarter())) {
-		err := s.busy()
-		l.mu.Unlock()
-		return err
+	if s.failing != "" && (!patient || len(s.waiting) >= l.quarter()) {
+		defer l.mu.Unlock()
+		return nil, s.busy()
 	}
-	w := &waiter{given: make(chan error, 1), patient: patient}
-	s.waiters = append(s.waiters, w)
-	l.queueLocked(s)
+	if s.waiting = append(s.waiting, p); len(s.waiting) == 1 {
+		l.turns = append(l.turns, s)
+	}
+	l.tickLaterLocked()
 	l.mu.Unlock()
-	return l.wait(ctx, s, w)
-}
-
-func (l *Limiter) wait(ctx context.Context, s *share, w *waiter) error {
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
-	for {
-		select {
-		case err := <-w.given:
-			return err
-		case <-ctx.Done():
-		case <-enough.C:
-		}
-		l.mu.Lock()
-		err := ctx.Err()
-		if err == nil && s.failing != "" {
-			err = s.busy()
-		}
-		switch {
-		case err == nil:
-			enough.Reset(patience)
-		case slices.Contains(s.waiters, w):
-			s.waiters = slices.DeleteFunc(s.waiters, func(x *waiter) bool { return x == w })
-			l.leaveLocked(s)
-		default: // it was answered at the same moment
-			if given := <-w.given; given == nil {
-				l.giveBackLocked(s, false)
-				l.wakeLocked()
-			}
-		}
-		l.mu.Unlock()
-		if err != nil {
-			return err
-		}
+	select {
+	case err := <-p.told:
+		return p, err
+	case <-ctx.Done():
 	}
-}
-
-// release gives the place back, with what came of the request.
-func (l *Limiter) release(kind schema.GroupResource, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.shareLocked(kind)
-	full := float64(l.well-l.spared) >= l.limit-1 && !a.spare
-	if a.spare {
-		l.spareAnsweredLocked(s, a)
+	if slices.Contains(s.waiting, p) {
+		l.dropLocked(s, func(x *place) bool { return x == p })
+	} else if <-p.told == nil { // it was given at the same moment
+		l.countLocked(p, -1)
+		l.wakeLocked()
 	}
-	l.giveBackLocked(s, a.late)
-	switch {
-	case a.verdict == noVerdict:
-	case a.verdict == throttledByServer:
-		l.cutLocked(a.latency)
-		l.allowed.throttled(a.latency)
-		l.pauseLocked(max(a.retryAfter, time.Second))
-	case a.verdict == throttledByKind:
-		s.most = min(s.most, l.quarter())
-		s.shrink(a.latency, 1)
-		s.rest(a.retryAfter, l.wake)
-		l.failingLocked(s, "are answered 429")
-	case a.verdict == unanswered:
-		if s.failures++; float64(s.failures) >= s.most {
-			s.rest(0, l.wake)
-			l.failingLocked(s, "fail")
-		}
-	case a.late && a.long:
-	case !a.long && a.latency > time.Duration(l.slow.Load()):
-		s.failures = 0
-		if s.shrink(a.latency, l.quarter()); s.most <= l.quarter() {
-			l.failingLocked(s, slowly)
-		}
-	default:
-		if full {
-			l.limit = min(l.most, l.limit+1/l.limit*2)
-		}
-		s.answered = true
-		s.grow(l.most)
-		l.healLocked(s)
+	return nil, ctx.Err()
+}
+
+// isLate tells that a request has not been answered for long. It holds its place for as long as it
+// takes, so others must not wait for it. When a quarter of all places is held like this, the kind
+// fails: few late answers are usual.
+func (l *Limiter) isLate(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.over {
+		return
 	}
-	l.learnLocked(a)
+	l.countLocked(p, -1)
+	p.late = true
+	l.countLocked(p, 1)
+	if p.share.late >= l.quarter() {
+		l.failsLocked(p.share, "take long")
+	}
 	l.wakeLocked()
 }
 
-// learnLocked keeps the best recent latency.
-func (l *Limiter) learnLocked(a answer) {
-	switch {
-	case a.verdict != fine || a.long:
-	case l.quickest == 0 || a.latency < l.quickest:
-		l.quickest = a.latency
-	default:
-		l.quickest += l.quickest / 1000
+// release gives the place back, with what came of the request.
+func (l *Limiter) release(p *place, v verdict, latency, retryAfter time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, full := p.share, float64(l.well) >= l.limit-1
+	l.countLocked(p, -1)
+	p.over = true
+	switch v {
+	case noVerdict:
+	case throttledByServer:
+		l.cutLocked(latency)
+		if until := time.Now().Add(min(max(retryAfter, time.Second), MostPause)); until.After(l.pause) {
+			l.pause = until
+		}
+	case throttledByKind:
+		s.rest(retryAfter)
+		l.failsLocked(s, "are answered 429")
+	case unanswered:
+		if s.failures++; s.failures >= l.quarter() {
+			s.rest(0)
+			l.failsLocked(s, "fail")
+		}
+	case fine:
+		if s.failures = 0; p.late {
+			break
+		}
+		if full {
+			l.limit = min(l.most, l.limit+2/l.limit)
+		}
+		s.most = min(int(l.most), s.most+1)
+		// One good answer is enough, but not while the kind rests: it is to what was sent before.
+		if s.late < l.quarter() && !time.Now().Before(s.pause) {
+			s.failing, s.backoff = "", 0
+		}
 	}
-	l.slow.Store(int64(min(slowestEver, slowFactor*max(l.quickest, slowestQuick))))
+	l.wakeLocked()
 }
 
 func (l *Limiter) cutLocked(latency time.Duration) {
@@ -199,62 +181,105 @@ func (l *Limiter) cutLocked(latency time.Duration) {
 	}
 }
 
-func (l *Limiter) pauseLocked(pause time.Duration) {
-	pause = min(pause, MostPause)
-	if until := time.Now().Add(pause); until.After(l.pause) {
-		l.pause = until
-		time.AfterFunc(pause, l.wake)
-	}
-}
-
 // quarter is what all failing kinds have together, and what each kind begins with.
-func (l *Limiter) quarter() float64 { return max(1, l.most/4) }
+func (l *Limiter) quarter() int { return max(1, int(l.most)/4) }
 
-// roomLocked tells whether a request of a kind may be sent now. Places are kept for objects that
-// were called back only while only the patient wait for the kind: else all workers could wait for
-// places that are kept for what none of them comes to.
+// roomLocked tells whether a request of a kind may be sent now.
 func (l *Limiter) roomLocked(s *share) bool {
 	now := time.Now()
 	switch {
-	case now.Before(l.pause), float64(s.under) >= s.most:
+	case now.Before(l.pause), now.Before(s.pause), s.under >= s.most:
 		return false
-	case s.failing == "" && !s.answered && s.under > 0 && float64(l.late) >= l.most:
-		return false // not one more that may hang
-	case s.failing == "":
-		return float64(l.well-l.spared) < l.limit && float64(l.well) < l.most-min(float64(l.ill+l.late), l.quarter())
-	case now.Before(s.pause):
-		return false
-	case s.under+s.called == 0: // it may be well again
+	case s.under == 0 && s.failing != "": // it may be well again
 		return true
-	}
-	return float64(s.under+s.called) < min(s.most, l.quarter()) && float64(l.ill) < min(l.quarter(), l.limit) && float64(l.late) < l.most
-}
-
-func (l *Limiter) takeLocked(s *share) {
-	s.under++
-	if s.failing != "" {
-		l.ill++
-	} else {
-		l.well++
-	}
-}
-
-func (l *Limiter) giveBackLocked(s *share, late bool) {
-	s.under--
-	switch {
-	case late:
-		s.late--
-		l.late--
+	case s.most <= l.quarter() && s.under > 0 && l.late >= int(l.most):
+		return false // not one more that may hang
 	case s.failing != "":
-		l.ill--
+		return float64(l.sick) < max(1, l.limit/4)
+	}
+	return float64(l.well) < l.limit
+}
+
+func (l *Limiter) takeLocked(p *place) {
+	p.sick = p.share.failing != ""
+	l.countLocked(p, 1)
+}
+
+// countLocked counts a place where it belongs: n is 1 when it is taken, -1 when it is given back.
+func (l *Limiter) countLocked(p *place, n int) {
+	p.share.under += n
+	switch {
+	case p.late:
+		p.share.late += n
+		l.late += n
+	case p.sick:
+		l.sick += n
 	default:
-		l.well--
+		l.well += n
 	}
 }
 
-// Bound is the number of requests that may be under way now.
-func (l *Limiter) Bound() float64 {
+// wakeLocked gives away what room there is, by turns.
+func (l *Limiter) wakeLocked() {
+	for idle := 0; idle < len(l.turns); {
+		s := l.turns[0]
+		l.turns = append(l.turns[1:], s)
+		if !l.roomLocked(s) {
+			idle++
+			continue
+		}
+		idle = 0
+		first := s.waiting[0]
+		l.takeLocked(first)
+		l.dropLocked(s, func(p *place) bool { return p == first })
+		first.told <- nil
+	}
+}
+
+// dropLocked takes out of a share those who do not wait any more.
+func (l *Limiter) dropLocked(s *share, which func(*place) bool) {
+	s.waiting = slices.DeleteFunc(s.waiting, which)
+	if len(s.waiting) == 0 {
+		l.turns = slices.DeleteFunc(l.turns, func(x *share) bool { return x == s })
+	}
+}
+
+// tickLaterLocked has the clock looked at before long.
+func (l *Limiter) tickLaterLocked() {
+	if !l.ticks {
+		l.ticks = true
+		time.AfterFunc(tickEvery, l.tick)
+	}
+}
+
+// tick does what time brings: it sends away those who have waited for a failing kind for long
+// enough, gives away the places of kinds that have rested, and calls objects back that were put
+// off.
+func (l *Limiter) tick() {
+	var back []types.UID
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.limit
+	l.ticks = false
+	for _, s := range slices.Clone(l.turns) {
+		l.dropLocked(s, func(p *place) bool {
+			enough := s.failing != "" && (!p.patient || time.Since(p.since) >= patience)
+			if enough {
+				p.told <- s.busy()
+			}
+			return enough
+		})
+	}
+	l.wakeLocked()
+	waits := len(l.turns) > 0
+	for _, s := range l.shares {
+		back = append(back, l.callLocked(s)...)
+		waits = waits || len(s.off) > 0
+	}
+	if waits {
+		l.tickLaterLocked()
+	}
+	resume := l.resume
+	l.mu.Unlock()
+	for _, uid := range back {
+		resume(uid)
+	}
 }

@@ -126,7 +126,7 @@ func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *r
 		accept = acceptPlainList
 	}
 	var misread error
-	err = r.request(ctx, "list", kind, func(ctx context.Context) error {
+	err = r.Send(ctx, "list", kind, func(ctx context.Context) error {
 		answer, err := req.SetHeader("Accept", accept).Stream(ctx)
 		if err != nil {
 			return err
