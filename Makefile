@@ -213,8 +213,9 @@ generate: ## write what is generated: the references of commands, metrics, value
 	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
 
 verify: ## formatting, module files, generated files
-	@test -z "$$(gofmt -l ask certs charts cmd controller e2e internal main.go policies webhook | tee /dev/stderr)"
+	@test -z "$$(gofmt -l ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
 	cd e2e/cmd/image && $(GO) mod tidy -diff
+	cd weirtest && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
@@ -241,3 +242,4 @@ lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the
 	cd charts && $(LINT)
 	cd e2e/cmd/image && $(LINT)
 	cd e2e/certs && $(LINT)
+	cd weirtest && $(LINT)

@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"ask/page":         {"ask/insight", "ask/snapshot"},
 	"cmd/kubectl-weir": {"ask"},
 	"cmd/reference":    {"cmd", "ask"},
-	"controller": {"controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
+	"controller": {"controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/compare", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "internal/tools/shadow", "policies", "policies/live"},
 	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1alpha1"},
 	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1alpha1"},

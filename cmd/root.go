@@ -1,7 +1,7 @@
 // Package cmd is the command line: flags in, parts wired, manager started.
 //
 // It has no locks, and the goroutines of a process are those of controller-runtime's manager, which
-// ends them all before the process ends. One waits for what a collector of metrics describes
+// ends them all before the process ends; weir gc has a group of its own (gc.go). One waits for what a collector of metrics describes
 // (metrics.go), joined where it is begun.
 package cmd
 
@@ -50,6 +50,6 @@ func Root() *cobra.Command {
 objects that have no owner any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
 	}
-	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(), shadowCommand(), policyCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(), shadowCommand(), policyCommand(), gcCommand(), versionCommand())
 	return root
 }

@@ -25,6 +25,7 @@ require (
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.67.5
 	github.com/prometheus/procfs v0.19.2
+	github.com/weir-dev/weir/weirtest v0.0.0
 	golang.org/x/mod v0.32.0
 	golang.org/x/sync v0.19.0
 	google.golang.org/grpc v1.79.3
@@ -223,6 +224,7 @@ require (
 
 // k8s.io/kubernetes requires its staging modules at v0.0.0.
 replace (
+	github.com/weir-dev/weir/weirtest => ../weirtest
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
 	k8s.io/apimachinery => k8s.io/apimachinery v0.36.3

@@ -51,6 +51,9 @@ func run(m *testing.M) (code int, err error) {
 	if shared.binary, err = weir.Binary(ctx, dir); err != nil {
 		return 0, err
 	}
+	if err := os.Setenv("WEIR_BIN", shared.binary); err != nil { // for weirtest
+		return 0, err
+	}
 	if shared.plugin, err = weir.Plugin(ctx, dir); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// lookAgain is in what time Idle looks whether something is left to do.
+const lookAgain = 10 * time.Millisecond
+
+// Idle returns when nothing is left to do of what was written before the call, with the objects
+// that terminate and wait for finalizers of others. Twice in a row all watches have to come as far
+// as a read that begins now, and find the queue empty: what the first time found done may have had
+// consequences. An API server before 1.31 cannot be asked how far a watch has come; there the
+// queue decides.
+func (c *Controller) Idle(ctx context.Context) ([]graph.View, error) {
+	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
+	if err != nil {
+		return nil, err
+	}
+	for quiet := 0; ; {
+		list, err := core.Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		for now := (graph.Ref{ResourceVersion: list.ResourceVersion}); !c.watcher.Shown(now); {
+			if err := await.Pause(ctx, lookAgain); err != nil {
+				return nil, err
+			}
+		}
+		waiting, ends := c.waiting()
+		if c.leads.Load() && c.workers.Oldest() == 0 && !ends {
+			if quiet++; quiet == 2 {
+				return waiting, nil
+			}
+			continue
+		}
+		quiet = 0
+		if err := await.Pause(ctx, lookAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waiting are the objects that terminate and have finalizers of others. ends: a namespace
+// terminates in which there is none, so it goes without anybody else.
+func (c *Controller) waiting() (waiting []graph.View, ends bool) {
+	holds := map[string]bool{}
+	var namespaces []string
+	for _, v := range c.store.Views() {
+		if !v.Deleting {
+			continue
+		}
+		isNamespace := v.Kind.Group == "" && v.Kind.Resource == "namespaces"
+		if foreign(v.Finalizers) {
+			waiting = append(waiting, v)
+			holds[v.Namespace] = true
+			if isNamespace {
+				holds[v.Name] = true
+			}
+		}
+		if isNamespace {
+			namespaces = append(namespaces, v.Name)
+		}
+	}
+	return waiting, slices.ContainsFunc(namespaces, func(name string) bool { return !holds[name] })
+}
+
+func foreign(finalizers []string) bool {
+	return slices.ContainsFunc(finalizers, func(f string) bool {
+		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
+	})
+}
+
+// find is an object of the graph, and what is to be done about it.
+func (c *Controller) find(uid types.UID) (object graph.View, decision graph.Action, found bool) {
+	object, found = c.store.Find(uid)
+	c.store.Read(func(g *graph.Graph) { decision = g.Decide(uid) })
+	return object, decision, found
+}
