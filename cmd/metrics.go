@@ -32,16 +32,20 @@ func WriteMetrics(w io.Writer) error {
 
 <!-- make generate writes this page from what the processes register. -->
 
-The processes of Weir serve these at `+"`/metrics`"+`: the controller, which is the shadow where it runs in shadow mode, and the webhook.
-`+"`weir up`"+` has those of both. Each has, besides, the metrics of client-go (`+"`rest_client_*`, `workqueue_*`"+`), of the Go runtime (`+"`go_*`"+`) and of
-the process (`+"`process_*`"+`). [alerts.md](alerts.md) says which of them alerts are made of.
+Each process serves its own at `+"`/metrics`"+`; a controller in shadow mode counts as shadow. Each also
+has those of client-go, of the Go runtime and of the process. [Alerts](alerts.md) are made of these.
 
 | metric | type | labels | process | what it says |
 |---|---|---|---|---|
 `)
 	for _, m := range all {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), strings.Join(m.processes, ", "), strings.ReplaceAll(m.help, "|", `\|`))
+			processes := strings.Join(m.processes, ", ")
+			if len(m.processes) == 3 {
+				processes = "all"
+			}
+			_, err = fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), processes,
+				strings.ReplaceAll(m.help, "|", `\|`))
 		}
 	}
 	return err

@@ -37,8 +37,8 @@ func write(values, to string) error {
 
 const intro = `# Values of the chart
 
-These are the values that ` + "`helm install`" + ` takes by ` + "`--set` or `--values`" + `. The chart rejects every other value, so a misspelt one is an
-error. ` + "`helm show values`" + ` prints the same as YAML, and the files of [charts/ci](../charts/ci) are sets that are tested together.
+The chart rejects every other value. The files of [charts/ci](../charts/ci) are sets that are tested
+together.
 
 | value | default | what it does |
 |---|---|---|
