@@ -36,7 +36,10 @@ func write(commands, metrics string) error {
 	for _, root := range []*cobra.Command{weir, plugin} {
 		for _, c := range append(root.Commands(), root) {
 			elsewhere := []*cobra.Command{kubectl}
-			if c.Name() == "up" {
+			switch c.Name() {
+			case "webhook":
+				elsewhere = append(elsewhere, find(weir, "controller"))
+			case "up":
 				elsewhere = append(elsewhere, find(weir, "controller"), find(weir, "webhook"))
 			}
 			if err := tree(c, c != root, commands, elsewhere); err != nil {
