@@ -19,8 +19,6 @@ import (
 
 // TokenOptions are those of a Token.
 type TokenOptions struct {
-	// Config is that of the API server that keeps the Secret. Without one the token is in memory:
-	// for a process that both serves and writes the webhook configurations, alone.
 	Config          *rest.Config
 	Namespace, Name string // of the Secret
 	// Make makes the Secret if there is none. Processes that only serve wait for it.
@@ -32,8 +30,8 @@ type TokenOptions struct {
 
 // Token is the part of the webhook's URLs that only the webhook configurations tell: the API server
 // shows the webhook no certificate unless its administrator has it do so, so this is how it is
-// known. It is in a Secret of its own, whichever way certificates come. Another follows each new
-// CA, and the loss of the Secret:
+// known. It is in a Secret of its own, whichever way certificates come. Another follows the loss of
+// the Secret:
 //
 //	taken      old ────────────────────────────────┐ the new one is written everywhere, and that has settled
 //	               new ─────────────────────────────────────▶
@@ -56,22 +54,12 @@ func NewToken(o TokenOptions) *Token {
 	if o.Settle == 0 {
 		o.Settle = settle
 	}
-	t := &Token{o: o}
-	if o.Config == nil {
-		t.have = tokens{now: freshToken(), seal: freshToken()}
-	} else {
-		t.o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
-	}
-	t.reports = reporter{log: t.o.Log}
-	return t
+	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
+	return &Token{o: o, reports: reporter{log: o.Log}}
 }
 
 // Start keeps the token that of the Secret until ctx ends.
 func (t *Token) Start(ctx context.Context) error {
-	if t.o.Config == nil {
-		<-ctx.Done()
-		return nil
-	}
 	client, err := kubernetes.NewForConfig(t.o.Config)
 	if err != nil {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
@@ -112,7 +100,7 @@ func (t *Token) kept() bool {
 // deleted.
 func (t *Token) make(ctx context.Context) error {
 	t.mu.Lock()
-	fresh := tokens{freshToken(), t.have.now, t.have.ca, freshToken()}
+	fresh := tokens{freshToken(), t.have.now, freshToken()}
 	t.mu.Unlock()
 	made, err := t.client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}},
@@ -153,18 +141,6 @@ func (t *Token) takeLocked(fresh tokens) {
 	t.changed.Notify()
 }
 
-// Remember takes a token that a process before this one had in memory, and that is still written.
-func (t *Token) Remember(written string) {
-	if t.o.Config != nil || !usable(written) {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fresh := t.have
-	fresh.before = written
-	t.takeLocked(fresh)
-}
-
 // Takes tells whether a token is one that the webhook configurations may hold.
 func (t *Token) Takes(token string) bool {
 	t.mu.Lock()
@@ -181,13 +157,9 @@ func (t *Token) Changed() <-chan struct{} {
 }
 
 // Next is the token to write into the webhook configurations, which hold those that are written
-// now; bundle is their CA bundle. It is for the one process that writes them, and moves a
-// replacement on by a step when its time has come.
-func (t *Token) Next(ctx context.Context, bundle []byte, written []string) (string, error) {
-	ca, err := newest(bundle)
-	if err != nil {
-		return "", err
-	}
+// now. It is for the one process that writes them, and moves a replacement on by a step when its
+// time has come.
+func (t *Token) Next(ctx context.Context, written []string) (string, error) {
 	t.mu.Lock()
 	client, found, have, now := t.client, t.found, t.have, time.Now()
 	switch {
@@ -199,22 +171,17 @@ func (t *Token) Next(ctx context.Context, bundle []byte, written []string) (stri
 	stage := t.stage
 	t.mu.Unlock()
 
-	want, write := have.next(now, stage, t.o.Settle, ca, written)
-	if t.o.Config == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.takeLocked(want)
-		return write, nil
-	}
 	if found == nil {
 		return "", errors.New("waiting for Secret " + t.o.Namespace + "/" + t.o.Name)
 	}
+	want, write := have.next(now, stage, t.o.Settle, written)
 	if want == tokensIn(found) {
 		return write, nil
 	}
 	s := found.DeepCopy()
 	s.Data = want.data()
-	if s, err = client.CoreV1().Secrets(t.o.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+	s, err := client.CoreV1().Secrets(t.o.Namespace).Update(ctx, s, metav1.UpdateOptions{})
+	if err != nil {
 		return "", fmt.Errorf("write Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
 	}
 	t.see(s)

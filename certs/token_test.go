@@ -28,27 +28,22 @@ func TestNextToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		have    tokens
 		stage   stage
-		ca      string
 		written []string
 		want    tokens // FRESH is any other
 		write   string
 	}{
-		"the first of all":               {tokens{}, stage{}, "a", nil, tokens{now: "FRESH", ca: "a"}, "FRESH"},
-		"lost, and one is written":       {tokens{}, stage{}, "a", []string{oldToken}, tokens{now: "FRESH", before: oldToken, ca: "a"}, oldToken},
-		"lost, and something is written": {tokens{}, stage{}, "a", []string{""}, tokens{now: "FRESH", ca: "a"}, "FRESH"},
-		"made before there was a CA":     {tokens{now: oldToken}, here(0), "a", nil, tokens{now: oldToken, ca: "a"}, oldToken},
-		"nothing to do":                  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "a", []string{oldToken}, tokens{now: oldToken, ca: "a"}, oldToken},
-		"somebody wrote something else":  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "a", []string{oldToken, "x"}, tokens{now: oldToken, ca: "a"}, oldToken},
-		"a new CA":                       {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", []string{oldToken}, tokens{now: "FRESH", before: oldToken, ca: "b"}, oldToken},
-		"a new CA, and none is written":  {tokens{now: oldToken, ca: "a"}, here(time.Hour), "b", nil, tokens{now: "FRESH", before: oldToken, ca: "b"}, "FRESH"},
-		"not settled":                    {tokens{now: newToken, before: oldToken, ca: "b"}, here(settle - 1), "b", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, oldToken},
-		"settled":                        {tokens{now: newToken, before: oldToken, ca: "b"}, here(settle), "b", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
-		"half of them written":           {tokens{now: newToken, before: oldToken, ca: "b"}, here(time.Hour), "b", []string{oldToken, newToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
-		"written, and not for long":      {tokens{now: newToken, before: oldToken, ca: "b"}, stage{ago(time.Hour), ago(settle - 1)}, "b", []string{newToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
-		"written for long":               {tokens{now: newToken, before: oldToken, ca: "b"}, stage{ago(time.Hour), ago(settle)}, "b", []string{newToken}, tokens{now: newToken, ca: "b"}, newToken},
-		"another CA meanwhile waits":     {tokens{now: newToken, before: oldToken, ca: "b"}, here(time.Hour), "c", []string{oldToken}, tokens{now: newToken, before: oldToken, ca: "b"}, newToken},
+		"the first of all":               {tokens{}, stage{}, nil, tokens{now: "FRESH"}, "FRESH"},
+		"lost, and one is written":       {tokens{}, stage{}, []string{oldToken}, tokens{now: "FRESH", before: oldToken}, oldToken},
+		"lost, and something is written": {tokens{}, stage{}, []string{""}, tokens{now: "FRESH"}, "FRESH"},
+		"nothing to do":                  {tokens{now: oldToken}, here(time.Hour), []string{oldToken}, tokens{now: oldToken}, oldToken},
+		"somebody wrote something else":  {tokens{now: oldToken}, here(time.Hour), []string{oldToken, "x"}, tokens{now: oldToken}, oldToken},
+		"not settled":                    {tokens{now: newToken, before: oldToken}, here(settle - 1), []string{oldToken}, tokens{now: newToken, before: oldToken}, oldToken},
+		"settled":                        {tokens{now: newToken, before: oldToken}, here(settle), []string{oldToken}, tokens{now: newToken, before: oldToken}, newToken},
+		"half of them written":           {tokens{now: newToken, before: oldToken}, here(time.Hour), []string{oldToken, newToken}, tokens{now: newToken, before: oldToken}, newToken},
+		"written, and not for long":      {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle - 1)}, []string{newToken}, tokens{now: newToken, before: oldToken}, newToken},
+		"written for long":               {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle)}, []string{newToken}, tokens{now: newToken}, newToken},
 	} {
-		want, write := c.have.next(at, c.stage, settle, c.ca, c.written)
+		want, write := c.have.next(at, c.stage, settle, c.written)
 		if !usable(want.seal) || want.seal == want.now {
 			t.Errorf("%s: the key of seals is %q", name, want.seal)
 		}
@@ -84,7 +79,7 @@ func TestTokensOfASecret(t *testing.T) {
 	}{
 		"nothing":               {nil, tokens{}},
 		"one":                   {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
-		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, alongsideKey: "a", sealKey: sealing}, tokens{newToken, oldToken, "a", sealing}},
+		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, sealKey: sealing}, tokens{newToken, oldToken, sealing}},
 		"one that is too short": {map[string]string{tokenKey: "secret"}, tokens{}},
 		"one with a slash":      {map[string]string{tokenKey: newToken + "/"}, tokens{}},
 		"one with a line end":   {map[string]string{tokenKey: newToken + "\n"}, tokens{}},
@@ -137,7 +132,7 @@ func (b *bearers) begin(make bool) *Token {
 
 // after lets time pass, while the webhook configurations are written every 15 s, and whoever serves
 // must take what is in them at all times.
-func (b *bearers) after(d time.Duration, ca *madeCA) {
+func (b *bearers) after(d time.Duration) {
 	b.Helper()
 	for end := time.Now().Add(d); ; <-time.After(time.Second) {
 		synctest.Wait()
@@ -146,7 +141,7 @@ func (b *bearers) after(d time.Duration, ca *madeCA) {
 				b.Fatalf("what is written is not taken")
 			}
 		}
-		next, err := b.writer.Next(b.ctx, ca.pem, b.written)
+		next, err := b.writer.Next(b.ctx, b.written)
 		if err == nil {
 			b.written = []string{next, next}
 		}
@@ -165,59 +160,40 @@ func (b *bearers) is() string {
 	return b.written[0]
 }
 
-func TestTokenFollowsTheCA(t *testing.T) {
+func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
 	withTokens(t, func(b *bearers) {
-		one, two := makeCA(time.Now(), time.Hour), makeCA(time.Now(), time.Hour)
-		b.after(time.Second, one)
+		b.after(time.Second)
 		first := b.is()
-		b.after(time.Hour, one)
+		b.after(time.Hour)
 		if b.is() != first {
 			t.Error("it changes by itself")
 		}
-		b.after(20*time.Second, two)
+		b.api.Remove("secrets/weir/path")
+		b.after(20 * time.Second)
 		if b.is() != first {
 			t.Error("a new one is written before all can know it")
 		}
-		b.after(20*time.Second, two)
+		b.after(20 * time.Second)
 		second := b.is()
 		if second == first || !b.server.Takes(first) {
-			t.Error("a new CA brings a new token; the old one is taken as long as API servers may use it")
+			t.Error("the lost Secret brings a new token; the old one is taken as long as API servers may use it")
 		}
 		// Processes that begin now know both.
 		if late := b.begin(false); !late.Takes(first) || !late.Takes(second) {
 			t.Error("a process that begins in the middle does not take both")
 		}
-		b.after(time.Minute, two)
+		b.after(time.Minute)
 		if b.is() != second || b.server.Takes(first) {
 			t.Error("the old one is taken for ever")
 		}
 	})
 }
 
-func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
-	withTokens(t, func(b *bearers) {
-		ca := makeCA(time.Now(), time.Hour)
-		b.after(time.Second, ca)
-		first := b.is()
-		b.after(time.Minute, ca)
-		b.api.Remove("secrets/weir/path")
-		b.after(time.Second, ca)
-		if !b.server.Takes(first) || !b.begin(false).Takes(first) {
-			t.Error("the one that is written is not taken any more")
-		}
-		b.after(2*time.Minute, ca)
-		if b.is() == first || b.server.Takes(first) {
-			t.Error("whoever deletes the Secret wants another token")
-		}
-	})
-}
-
 func TestSecretWithoutATokenIsFixed(t *testing.T) {
 	withTokens(t, func(b *bearers) {
-		ca := makeCA(time.Now(), time.Hour)
-		b.after(time.Second, ca)
+		b.after(time.Second)
 		b.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: path, namespace: weir}, data: {token: "+base64.StdEncoding.EncodeToString([]byte("x"))+"}}")
-		b.after(time.Second, ca)
+		b.after(time.Second)
 		if late := b.begin(false); !late.Takes(b.is()) {
 			t.Error("a process that begins now does not know it")
 		}
@@ -232,8 +208,7 @@ func TestServerWithoutASecretTakesNothing(t *testing.T) {
 		if server.Takes("") || server.Takes(oldToken) {
 			t.Error("takes what nobody has given it")
 		}
-		ca := makeCA(time.Now(), time.Hour)
-		if _, err := server.Next(ctx, ca.pem, nil); err == nil || err.Error() != "waiting for Secret weir/path" {
+		if _, err := server.Next(ctx, nil); err == nil || err.Error() != "waiting for Secret weir/path" {
 			t.Errorf("error %v", err)
 		}
 		if b.api.Get("secrets/weir/path") != nil {
@@ -242,23 +217,6 @@ func TestServerWithoutASecretTakesNothing(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
-}
-
-func TestTokenInMemory(t *testing.T) {
-	ca := makeCA(time.Now(), time.Hour)
-	token := NewToken(TokenOptions{Log: logr.Discard()})
-	token.Remember("delete") // of a path without a token
-	token.Remember(oldToken)
-	if !token.Takes(oldToken) || token.Takes("delete") || token.Takes(newToken) {
-		t.Error("until another is written, the one that is written is taken")
-	}
-	next, err := token.Next(t.Context(), ca.pem, []string{oldToken})
-	if err != nil || next == oldToken || !token.Takes(next) || !token.Takes(oldToken) {
-		t.Errorf("%s, %v", next, err)
-	}
-	if again, err := token.Next(t.Context(), ca.pem, []string{next}); err != nil || again != next {
-		t.Errorf("then %s, %v", again, err)
-	}
 }
 
 // TestTokensMayBeInThePathOfAService: the API server refuses webhook configurations whose path has

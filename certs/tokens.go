@@ -2,10 +2,7 @@ package certs
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,16 +18,14 @@ func freshToken() string { return strings.ToLower(rand.Text()) }
 type tokens struct {
 	now    string // the newest
 	before string // the one that it replaces; empty once no client is told it any more
-	ca     string // the CA beside which now was made
 	seal   string // the key of seals, which is part of no path
 }
 
 // The entries of the Secret.
 const (
-	tokenKey     = "token"
-	beforeKey    = "before"
-	alongsideKey = "ca"
-	sealKey      = "seal"
+	tokenKey  = "token"
+	beforeKey = "before"
+	sealKey   = "seal"
 )
 
 // stage is how far a replacement is, as a process has seen it: clocks of others do not count.
@@ -39,24 +34,19 @@ type stage struct {
 	written time.Time // when it was first seen in all webhook configurations; zero: not yet
 }
 
-// next is what the tokens ought to be beside a CA, and which of them to write, while these are
-// written.
-func (t tokens) next(at time.Time, s stage, wait time.Duration, ca string, written []string) (want tokens, write string) {
+// next is what the tokens ought to be, and which of them to write, while these are written.
+func (t tokens) next(at time.Time, s stage, wait time.Duration, written []string) (want tokens, write string) {
 	settled := !at.Before(s.since.Add(wait))
-	if t.seal == "" { // also in a Secret of before there was one
-		t.seal = freshToken()
-	}
 	want = t
+	if t.seal == "" { // also in a Secret of before there was one
+		want.seal = freshToken()
+	}
 	switch {
 	case t.now == "":
-		want = tokens{now: freshToken(), ca: ca, seal: t.seal}
+		want.now = freshToken()
 		if i := slices.IndexFunc(written, usable); i >= 0 {
 			want.before, settled = written[i], false
 		}
-	case t.ca == "":
-		want.ca = ca
-	case t.before == "" && t.ca != ca:
-		want, settled = tokens{freshToken(), t.now, ca, t.seal}, false
 	case t.before != "" && !s.written.IsZero() && !at.Before(s.written.Add(wait)):
 		want.before = ""
 	}
@@ -85,9 +75,6 @@ func (t tokens) data() map[string][]byte {
 	if t.before != "" {
 		d[beforeKey] = []byte(t.before)
 	}
-	if t.ca != "" {
-		d[alongsideKey] = []byte(t.ca)
-	}
 	if t.seal != "" {
 		d[sealKey] = []byte(t.seal)
 	}
@@ -96,7 +83,7 @@ func (t tokens) data() map[string][]byte {
 
 // tokensIn is the zero value for a Secret that holds none.
 func tokensIn(s *corev1.Secret) tokens {
-	t := tokens{string(s.Data[tokenKey]), string(s.Data[beforeKey]), string(s.Data[alongsideKey]), string(s.Data[sealKey])}
+	t := tokens{string(s.Data[tokenKey]), string(s.Data[beforeKey]), string(s.Data[sealKey])}
 	if !usable(t.now) {
 		return tokens{}
 	}
@@ -115,14 +102,4 @@ func usable(token string) bool {
 	return len(token) >= least && len(token) <= most && !slices.ContainsFunc([]byte(token), func(c byte) bool {
 		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	})
-}
-
-// newest names the CA that a bundle begins with.
-func newest(bundle []byte) (string, error) {
-	cas, err := parseCerts(bundle)
-	if err != nil {
-		return "", fmt.Errorf("read the CA bundle: %w", err)
-	}
-	sum := sha256.Sum256(cas[0].Raw)
-	return hex.EncodeToString(sum[:]), nil
 }

@@ -50,7 +50,6 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-service Weir/weir":                           `--webhook-service "Weir/weir": must be NAMESPACE/NAME`,
 		"--webhook-service a.b/weir":                            `--webhook-service "a.b/weir": must be NAMESPACE/NAME`,
 		"--webhook-cert-secret x":                               `--webhook-cert-secret "x": must be NAMESPACE/NAME`,
-		"--webhook-token-secret x":                              `--webhook-token-secret "x": must be NAMESPACE/NAME`,
 		"--webhook-url http://weir.test":                        `--webhook-url "http://weir.test": must be https://HOST:PORT`,
 		"--webhook-url weir.test:9443":                          `--webhook-url "weir.test:9443": must be https://HOST:PORT`,
 		"--webhook-url https://:9443":                           `--webhook-url "https://:9443": must be https://HOST:PORT`,
@@ -81,7 +80,7 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-cert-issuer Issuer/i":                                                               "--webhook-cert-issuer is for --webhook-certificates cert-manager",
 		"--webhook-certificates files --webhook-cert-dir d --webhook-cert-secret a/b":                  "--webhook-cert-secret is for --webhook-certificates self and cert-manager",
 		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-secret a/b": "",
-		"--webhook-certificates files --webhook-cert-dir d --webhook-token-secret a/b":                 "",
+		"--webhook-certificates files --webhook-cert-dir d":                                            "",
 		"--webhook-certificates vault":                                                                 `--webhook-certificates "vault": must be self, files or cert-manager`,
 		"--webhook-service x --webhook-url https://weir.test --webhook-certificates vault":             "--webhook-service and --webhook-url: the webhook is in one place\n--webhook-service \"x\": must be NAMESPACE/NAME\n--webhook-certificates \"vault\": must be self, files or cert-manager",
 	} {

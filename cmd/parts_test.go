@@ -167,39 +167,6 @@ func TestOthersAreHeldOnlyWithLimits(t *testing.T) {
 	}
 }
 
-// TestATokenIsKeptWhereItCanBe: a process that is alone, with certificates that are files, needs no
-// Secret, and takes what is written until it has written its own. Others find theirs in the Secret
-// that the flag names, or beside the Service.
-func TestATokenIsKeptWhereItCanBe(t *testing.T) {
-	for name, c := range map[string]struct {
-		f     upFlags
-		takes bool // what is written, before anything has run
-	}{
-		"alone":                {upFlags{}, true},
-		"one of several":       {upFlags{controllerFlags: controllerFlags{collectorFlags: collectorFlags{leaderElect: true}}}, false},
-		"in a Secret":          {upFlags{controllerFlags: controllerFlags{targetFlags: targetFlags{token: "a/b"}}}, false},
-		"with a CA of its own": {upFlags{controllerFlags: controllerFlags{targetFlags: targetFlags{certificates: certificatesSelf}}}, false},
-	} {
-		api := apitest.New()
-		bundle, _ := madePair(t, 0)
-		putBundle(api, "mutating", bundle)
-		if c.f.certificates == "" {
-			c.f.certificates = certificatesFiles
-		}
-		token, err := c.f.ownTokens(t.Context(), &begun{config: api.Config()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := token.Takes(writtenToken); got != c.takes || token.Takes("another") {
-			t.Errorf("%s: takes what is written: %t", name, got)
-		}
-		api.Down()
-		if _, err := c.f.ownTokens(t.Context(), &begun{config: api.Config()}); (err != nil) != c.takes {
-			t.Errorf("%s, without an API server: %v", name, err)
-		}
-	}
-}
-
 // TestAServerOfKnownClientsIsThereWhenItListens: the check of it has no certificate to show.
 func TestAServerOfKnownClientsIsThereWhenItListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -89,7 +89,6 @@ type targetFlags struct {
 	dir          string
 	secret       string
 	issuer       string
-	token        string
 }
 
 func (f *targetFlags) register(fs *pflag.FlagSet) {
@@ -98,7 +97,6 @@ func (f *targetFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf, "where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
 	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again when they change")
 	fs.StringVar(&f.secret, "webhook-cert-secret", "", "NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: weir-ca or weir-webhook-tls beside the Service, or in kube-system")
-	fs.StringVar(&f.token, "webhook-token-secret", "", "NAMESPACE/NAME of the Secret with the token that the paths in the webhook configurations begin with; default: weir-webhook-token beside the Service, or in kube-system")
 	fs.StringVar(&f.issuer, "webhook-cert-issuer", "", "with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
 }
 
@@ -113,9 +111,6 @@ func (f *targetFlags) check() error {
 		errs = append(errs, err)
 	}
 	if _, err := pair("--webhook-cert-secret", f.secret); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := pair("--webhook-token-secret", f.token); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, f.checkURL(), f.checkCertificates())...)
@@ -235,11 +230,7 @@ const tokenSecret = "weir-webhook-token"
 // tokens are those of the webhook's paths. administer: this process writes the webhook
 // configurations.
 func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logger) *certs.Token {
-	secret := f.secretOf(f.token)
-	if secret.Name == "" {
-		secret.Name = tokenSecret
-	}
-	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Make: administer, Log: log.WithName("token")})
+	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: f.secretOf("").Namespace, Name: tokenSecret, Make: administer, Log: log.WithName("token")})
 }
 
 // trusting is a source for the process that writes webhook configurations: it goes on trusting what
@@ -264,7 +255,7 @@ func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve b
 func (f *targetFlags) target(source certs.Source, token *certs.Token) *enforce.WebhookTarget {
 	service, _ := pair("", f.service)
 	return &enforce.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
-		CanaryNamespace: f.secretOf(f.token).Namespace}
+		CanaryNamespace: f.secretOf("").Namespace}
 }
 
 // home is the namespace that weir runs in: that of its Service, or of its pod; empty outside of a

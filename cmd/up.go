@@ -7,8 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/weir-dev/weir/certs"
-	"github.com/weir-dev/weir/controller/enforce"
 )
 
 // upFlags are those of weir up: a controller's and a webhook's.
@@ -55,10 +53,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	token, err := f.ownTokens(ctx, b)
-	if err != nil {
-		return err
-	}
+	token := f.tokens(b.config, true, b.log)
 	c, err := f.controller(b, source, token, true)
 	if err != nil {
 		return err
@@ -72,22 +67,4 @@ func runUp(ctx context.Context, f *upFlags) error {
 		return err
 	}
 	return m.run(ctx)
-}
-
-// ownTokens are in the Secret, as everywhere. A process that is alone, and whose certificates are
-// files, needs no Secret: it keeps its token in memory, and takes those that it finds written until
-// it has written its own.
-func (f *upFlags) ownTokens(ctx context.Context, b *begun) (*certs.Token, error) {
-	if f.certificates != certificatesFiles || f.leaderElect || f.token != "" {
-		return f.tokens(b.config, true, b.log), nil
-	}
-	token := certs.NewToken(certs.TokenOptions{Log: b.log})
-	written, err := enforce.WrittenNow(ctx, b.config)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range written.Tokens {
-		token.Remember(t)
-	}
-	return token, nil
 }

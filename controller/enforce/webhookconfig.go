@@ -58,8 +58,8 @@ type WebhookTarget struct {
 
 // Tokener says which token the paths begin with.
 type Tokener interface {
-	// Next is the token to write beside a CA bundle, while these are written.
-	Next(ctx context.Context, bundle []byte, written []string) (string, error)
+	// Next is the token to write, while these are written.
+	Next(ctx context.Context, written []string) (string, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
 }
@@ -229,7 +229,7 @@ func (c *configurator) called(ctx context.Context) (called, error) {
 	if err != nil {
 		return called{}, fmt.Errorf("the webhook's CA is not known: %w", err)
 	}
-	token, err := c.target.Token.Next(ctx, bundle, written.Tokens)
+	token, err := c.target.Token.Next(ctx, written.Tokens)
 	if err != nil {
 		return called{}, fmt.Errorf("the token of the webhook's paths is not known: %w", err)
 	}

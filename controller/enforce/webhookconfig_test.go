@@ -110,7 +110,7 @@ type tokener struct {
 	before []string
 }
 
-func (t *tokener) Next(_ context.Context, _ []byte, written []string) (string, error) {
+func (t *tokener) Next(_ context.Context, written []string) (string, error) {
 	t.before = written
 	return t.next, t.err
 }
