@@ -127,11 +127,13 @@ func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 	a.registerCluster(cmd)
 	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
 	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
-	quiet(cmd)
-	run := cmd.PreRun
-	cmd.PreRun = func(cmd *cobra.Command, args []string) {
-		run(cmd, args)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		silence()
 		debug.SetGCPercent(400) // it reads, answers and ends
+		if a.output != "" && !slices.Contains(outputs, a.output) {
+			return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
+		}
+		return nil
 	}
 }
 
@@ -162,14 +164,6 @@ func (a *asking) registerObjects(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&a.files.Recursive, "recursive", "R", false, "look into the subdirectories of --filename")
 	cmd.Flags().StringVarP(&a.selector, "selector", "l", "", "the objects that have these labels")
 	cmd.Flags().BoolVar(&a.all, "all", false, "all objects of the types that are named, in the namespace")
-}
-
-// checkOutput fails for an output that the command does not have.
-func (a *asking) checkOutput(outputs ...string) error {
-	if a.output == "" || slices.Contains(outputs, a.output) {
-		return nil
-	}
-	return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
 }
 
 // style is how text is drawn for a writer.

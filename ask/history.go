@@ -20,7 +20,6 @@ import (
 
 func historyCommand() *cobra.Command {
 	a := newAsking()
-	outputs := []string{"json", "yaml"}
 	cmd := &cobra.Command{
 		Use:   "history [TYPE NAME | TYPE/NAME]",
 		Short: "Show what was collected, and because of which object",
@@ -32,9 +31,6 @@ Every client that may create Events can write such an Event: the proof of who de
   kubectl weir history deployment web -A   # those of all namespaces
   kubectl weir history -A`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkOutput(outputs...); err != nil {
-				return err
-			}
 			namespace, about, err := a.historyOf(args)
 			if err != nil {
 				return unanswered(err)
@@ -56,7 +52,7 @@ Every client that may create Events can write such an Event: the proof of who de
 			return insight.DrawHistory(cmd.OutOrStdout(), all, time.Now(), a.style(cmd.OutOrStdout()))
 		},
 	}
-	a.register(cmd, outputs...)
+	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster; Events of cluster-scoped objects are in the namespace default")
 	return cmd

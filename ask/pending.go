@@ -19,12 +19,8 @@ func pendingCommand() *cobra.Command {
 can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
-	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+	}, func(ctx context.Context, a *asking, w *insight.World, namespace string) (findings, error) {
 		client, err := a.client()
-		if err != nil {
-			return findings{}, err
-		}
-		namespace, err := a.namespace()
 		if err != nil {
 			return findings{}, err
 		}
@@ -54,7 +50,7 @@ func orphansCommand() *cobra.Command {
 		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
 collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir orphans -A`,
-	}, func(ctx context.Context, a *asking, w *insight.World) (findings, error) {
+	}, func(ctx context.Context, a *asking, w *insight.World, namespace string) (findings, error) {
 		if err := a.elsewhere(ctx, w, w.Sought()); err != nil {
 			return findings{}, err
 		}
@@ -63,12 +59,10 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 		for _, o := range all {
 			f.objects = append(f.objects, o.Object)
 		}
-		namespace, err := a.namespace()
 		f.draw = func(out io.Writer, style insight.Style) error {
-			return insight.DrawOrphans(out, all,
-				namespace, style)
+			return insight.DrawOrphans(out, all, namespace, style)
 		}
-		return f, err
+		return f, nil
 	})
 }
 
@@ -81,18 +75,21 @@ type findings struct {
 }
 
 // survey makes a command that looks at a namespace, or at the cluster, and names no object.
-func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.World) (findings, error)) *cobra.Command {
+func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.World, string) (findings, error)) *cobra.Command {
 	a := newAsking()
-	outputs := []string{"json", "yaml", "name"}
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		w, err := a.namespaceWorld(ctx, outputs)
+		namespace, err := a.namespace()
+		if err != nil {
+			return err
+		}
+		w, err := a.read(ctx, namespace)
 		if err != nil {
 			return err
 		}
 		defer a.unread(cmd.ErrOrStderr(), w)
-		f, err := look(ctx, a, w)
+		f, err := look(ctx, a, w, namespace)
 		if err != nil {
 			return err
 		}
@@ -105,19 +102,7 @@ func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.Wor
 		}
 		return f.draw(out, a.style(out))
 	}
-	a.register(cmd, outputs...)
+	a.register(cmd, "json", "yaml", "name")
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster, with cluster-scoped objects")
 	return cmd
-}
-
-// namespaceWorld is the namespace of the flags, or the cluster.
-func (a *asking) namespaceWorld(ctx context.Context, outputs []string) (*insight.World, error) {
-	if err := a.checkOutput(outputs...); err != nil {
-		return nil, err
-	}
-	namespace, err := a.namespace()
-	if err != nil {
-		return nil, err
-	}
-	return a.read(ctx, namespace)
 }

@@ -73,7 +73,6 @@ that do not depend on each other go in any order.`
 
 func planCommand() *cobra.Command {
 	p := &planning{asking: newAsking()}
-	outputs := []string{"wide", "json", "yaml", "name", "dot"}
 	cmd := &cobra.Command{
 		Use:   "plan (TYPE NAME... | TYPE/NAME... | -f FILE | -k DIR | TYPE -l SELECTOR | TYPE --all)",
 		Short: "Show what a delete would do, before it is done",
@@ -85,16 +84,13 @@ func planCommand() *cobra.Command {
   kubectl weir plan -f manifests/ --cascade=foreground -o json
   kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.checkOutput(outputs...); err != nil {
-				return err
-			}
 			if p.check != "" {
 				return p.runCheck(cmd, args)
 			}
 			return p.run(cmd, args)
 		},
 	}
-	p.register(cmd, outputs...)
+	p.register(cmd, "wide", "json", "yaml", "name", "dot")
 	p.registerObjects(cmd)
 	p.goesOn = true
 	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as "+
@@ -188,9 +184,7 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 		return nil, err
 	}
 	var d insight.Deletion
-	if judge != nil {
-		d.Enforce, d.Protects, d.Waves = judge.Enforce(ctx), judge.Protects(ctx), judge.Waves(ctx)
-	}
+	judge.Rule(ctx, &d)
 	of, requested := strings.CutPrefix(name, v1alpha1.HeldRequested)
 	kind := schema.ParseGroupResource(of)
 	if requested {
@@ -270,9 +264,7 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name, UID: uid}
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
-	if judge != nil {
-		d.Enforce, d.Protects, d.Waves = judge.Enforce(ctx), judge.Protects(ctx), judge.Waves(ctx)
-	}
+	judge.Rule(ctx, &d)
 	return w.Plan(d), nil
 }
 

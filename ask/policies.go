@@ -21,7 +21,6 @@ import (
 
 func policiesCommand() *cobra.Command {
 	a := newAsking()
-	outputs := []string{"json", "yaml"}
 	var home string
 	cmd := &cobra.Command{
 		Use:   "policies",
@@ -33,9 +32,6 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
   kubectl weir policies -o yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.checkOutput(outputs...); err != nil {
-				return err
-			}
 			config, err := a.flags.ToRESTConfig()
 			if err != nil {
 				return err
@@ -55,7 +51,7 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 			return insight.DrawPolicies(cmd.OutOrStdout(), lines)
 		},
 	}
-	a.register(cmd, outputs...)
+	a.register(cmd, "json", "yaml")
 	cmd.Flags().StringVar(&home, "weir-namespace", "weir-system", "the namespace that Weir runs in, where it tells of policies that are files")
 	return cmd
 }

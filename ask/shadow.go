@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ type shadowing struct {
 func shadowCommand() *cobra.Command {
 	s := &shadowing{asking: newAsking()}
 	cmd := &cobra.Command{
-		Use:   "shadow [FILE]",
+		Use:   "shadow",
 		Short: "Show what the cluster's Weir has found in shadow mode",
 		Long: `Show what the cluster's Weir has found in shadow mode. It says how many decisions of Weir the cluster's own collector
 carried out, how much later, and names each difference: what Weir would have deleted or changed and the cluster did not, and
@@ -39,7 +38,7 @@ what was deleted although Weir would have kept it.
 
 It asks Weir's controller through a port-forward, for which you have to be allowed to list pods and to create
 pods/portforward in the namespace of Weir. The pod is sent no credentials. With --url it asks a weir that runs on this
-machine, and FILE is what --shadow-report has written; - is standard input.
+machine. The file that --shadow-report names is read by weir shadow.
 
 With --gate it fails unless Weir has compared for that long, sees all kinds, and found no difference. Differences on purpose that
 release or keep an object do not count. Those that delete one do, because replace mode deletes those objects: the gate names these
@@ -48,13 +47,13 @@ differences, and --accept NAME accepts all of that name. It names kinds that Wei
   kubectl weir shadow --gate 24h
   kubectl weir shadow -n deletion            # where Weir is in another namespace
   kubectl weir shadow --url http://` + report.Address + `    # weir controller --mode shadow, on this machine`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.says = cmd.ErrOrStderr()
-			if err := s.check(args); err != nil {
+			if err := s.check(); err != nil {
 				return err
 			}
-			return s.show(cmd.Context(), args, cmd.OutOrStdout())
+			return s.show(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	s.registerCluster(cmd)
@@ -65,20 +64,12 @@ differences, and --accept NAME accepts all of that name. It names kinds that Wei
 	cmd.Flags().StringVarP(&s.output, "output", "o", report.Text, "how it is printed: text or json")
 	cmd.Flags().StringVar(&s.pod, "pod", "", "the pod to ask; default: the one of Weir's controller that has run for longest")
 	cmd.Flags().StringVar(&s.url, "url", "", "ask a weir at this address, as it logs it, in place of a pod")
+	cmd.MarkFlagsMutuallyExclusive("pod", "url")
 	return cmd
 }
 
-func (s *shadowing) check(args []string) error {
+func (s *shadowing) check() error {
 	errs := []error{report.CheckOutput(s.output), s.gate.Check()}
-	ways := 0
-	for _, way := range []bool{len(args) > 0, s.pod != "", s.url != ""} {
-		if way {
-			ways++
-		}
-	}
-	if ways > 1 {
-		errs = append(errs, errors.New("FILE, --pod and --url: the report is in one place, leave the others out"))
-	}
 	if u, err := url.Parse(s.url); s.url != "" && (err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" && u.Path != report.Path) {
 		errs = append(errs, fmt.Errorf("--url %q: must be http://HOST:PORT, such as http://%s", s.url, report.Address))
 	}
@@ -86,14 +77,7 @@ func (s *shadowing) check(args []string) error {
 }
 
 // show reads a report and prints it.
-func (s *shadowing) show(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 {
-		r, err := fileReport(args[0])
-		if err != nil {
-			return err
-		}
-		return r.Show(out, s.output, time.Now(), s.gate)
-	}
+func (s *shadowing) show(ctx context.Context, out io.Writer) error {
 	ctx, stop := context.WithTimeout(ctx, shadowTime)
 	defer stop()
 	ask := s.askPod
@@ -108,23 +92,6 @@ func (s *shadowing) show(ctx context.Context, args []string, out io.Writer) erro
 		return err
 	}
 	return r.Show(out, s.output, r.At, s.gate) // it was made a moment ago, by a clock that may be another
-}
-
-func fileReport(path string) (*report.Report, error) {
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("read the report: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	r, err := report.Read(in)
-	if err != nil {
-		return nil, fmt.Errorf("read the report %s: %w; give the file that --shadow-report names", path, err)
-	}
-	return r, nil
 }
 
 // askURL asks a weir that is reached directly. It is told nothing of the user.

@@ -89,15 +89,6 @@ func TestShadowReadsWhatAWeirServes(t *testing.T) {
 		t.Errorf("as JSON: %v, %+v", err, asJSON)
 	}
 
-	file := filepath.Join(t.TempDir(), "shadow.json")
-	if err := os.WriteFile(file, []byte(served), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := weir(t, s.URL, "shadow", file); got.failed != nil || !strings.Contains(got.out, "No difference.") {
-		t.Errorf("a file: %+v", got)
-	}
-	// Of a file it is to be known that its process runs.
-	weir(t, s.URL, "shadow", file, "--gate", "24h").mustFail(t, "its process does not run any more")
 }
 
 func TestShadowSaysWhatToDoAboutAnAnswerThatIsNone(t *testing.T) {
@@ -135,13 +126,12 @@ func TestShadowSaysWhatToDoAboutAnAnswerThatIsNone(t *testing.T) {
 
 func TestShadowIsAskedInOneWay(t *testing.T) {
 	for args, want := range map[string]string{
-		"--url https://weir.test":               `--url "https://weir.test": must be http://HOST:PORT, such as http://127.0.0.1:8089`,
-		"--url 127.0.0.1:8089":                  `--url "127.0.0.1:8089": must be http://HOST:PORT`,
-		"--url http://127.0.0.1:8089/metrics":   "must be http://HOST:PORT",
-		"--url http://127.0.0.1:8089 --pod x":   "FILE, --pod and --url: the report is in one place",
-		"shadow.json --pod x":                   "FILE, --pod and --url: the report is in one place",
-		"-o yaml":                               `--output "yaml": must be text or json`,
-		filepath.Join(t.TempDir(), "no-report"): "no such file",
+		"--url https://weir.test":             `--url "https://weir.test": must be http://HOST:PORT, such as http://127.0.0.1:8089`,
+		"--url 127.0.0.1:8089":                `--url "127.0.0.1:8089": must be http://HOST:PORT`,
+		"--url http://127.0.0.1:8089/metrics": "must be http://HOST:PORT",
+		"--url http://127.0.0.1:8089 --pod x": "[pod url] were all set",
+		"shadow.json":                         `unknown command "shadow.json" for "kubectl weir shadow"`,
+		"-o yaml":                             `--output "yaml": must be text or json`,
 	} {
 		weir(t, "http://127.0.0.1:1", append([]string{"shadow"}, strings.Fields(args)...)...).mustFail(t, want)
 	}

@@ -17,7 +17,6 @@ import (
 func treeCommand() *cobra.Command {
 	a := newAsking()
 	var up, down, watch bool
-	outputs := []string{"wide", "json", "yaml", "name", "dot"}
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
@@ -45,12 +44,12 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
 			if watch {
 				return a.watchTree(cmd, args, direction)
 			}
-			return a.about(cmd, args, outputs, func(_ context.Context, w *insight.World, o *resource.Info) error {
+			return a.about(cmd, args, func(_ context.Context, w *insight.World, o *resource.Info) error {
 				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
 			})
 		},
 	}
-	a.register(cmd, outputs...)
+	a.register(cmd, "wide", "json", "yaml", "name", "dot")
 	a.registerNames(cmd)
 	cmd.Flags().BoolVar(&up, "up", false, "owners only")
 	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
@@ -59,10 +58,7 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
 }
 
 // about answers a question about the one object that the arguments mean.
-func (a *asking) about(cmd *cobra.Command, args, outputs []string, answer func(context.Context, *insight.World, *resource.Info) error) error {
-	if err := a.checkOutput(outputs...); err != nil {
-		return err
-	}
+func (a *asking) about(cmd *cobra.Command, args []string, answer func(context.Context, *insight.World, *resource.Info) error) error {
 	ctx := cmd.Context()
 	w, o, err := a.one(ctx, args)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 func whyCommand() *cobra.Command {
 	a := newAsking()
 	var try bool
-	outputs := []string{"json", "yaml"}
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
@@ -33,7 +32,7 @@ With --as the requests are tried as another user, such as the garbage collector.
   kubectl weir why deployment web --try
   kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.about(cmd, args, outputs, func(ctx context.Context, w *insight.World, o *resource.Info) error {
+			err := a.about(cmd, args, func(ctx context.Context, w *insight.World, o *resource.Info) error {
 				if err := a.elsewhere(ctx, w, w.SoughtBy(whole(o).GetUID())); err != nil {
 					return err
 				}
@@ -61,7 +60,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 			return err
 		},
 	}
-	a.register(cmd, outputs...)
+	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
 	cmd.Flags().BoolVar(&try, "try", false, "also try, without effect, the requests that have to be accepted before the object can go")
 	return cmd

@@ -107,8 +107,8 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 		}
 		verdict.Object = o.Object
 		d.Verdicts = []insight.Verdict{verdict}
-		d.Enforce, d.Protects, d.Waves = policies.Enforce(ctx), policies.Protects(ctx), policies.Waves(ctx)
 	}
+	policies.Rule(ctx, &d)
 	laid, ok := w.Outline(o.UID, d, time.Now())
 	if !ok {
 		return nil, o.missing(w.World)

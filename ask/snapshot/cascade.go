@@ -25,14 +25,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	if unread != nil && d.Allowed {
 		return d, unread
 	}
-	if len(d.Discloses) > 0 && len(d.Discloses) <= mostDisclosed {
-		told := q
-		if p.answer(ctx, &told, d.Discloses, disclosing) != nil {
-			return d, nil // it is refused, and tells less
-		}
-		d = c.Decide(told.Answers)
-	}
-	return d, nil
+	return p.disclosed(ctx, q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
 }
 
 // search reads what a Cascade asks for, until enough is known. An error says why not all could be

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -38,11 +37,10 @@ type Follower struct {
 	kinds   map[schema.GroupResource]*followed
 	all     []graph.Resource // that are served, those without lists among them
 	unheard map[string]string
-	found   map[insight.Object]types.UID // by kind and name: what was looked for, so that not all objects are looked at each time
-	lost    string                       // why discovery does not answer; empty: it does
-	version int64                        // counts what has changed
-	in      map[string]int64             // by namespace: the version of the last change in it
-	changed await.Change                 // when something does
+	lost    string           // why discovery does not answer; empty: it does
+	version int64            // counts what has changed
+	in      map[string]int64 // by namespace: the version of the last change in it
+	changed await.Change     // when something does
 
 	changes   []change // of objects, the last ones
 	forgotten int64    // the version of the last one before them
@@ -52,9 +50,6 @@ type Follower struct {
 	worlds []*kept
 	turn   int64
 }
-
-// mostFound is how many objects are remembered that were looked for.
-const mostFound = 1000
 
 // rediscovery is how often it is asked which kinds there are.
 const rediscovery = 10 * time.Second
@@ -96,7 +91,7 @@ func (f *Follower) Close() {
 func newFollower(client metadata.Interface, r *Reader, namespace string) *Follower {
 	return &Follower{
 		client: client, reader: r, namespace: namespace, logger: logr.Discard(),
-		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{}, found: map[insight.Object]types.UID{},
+		kinds: map[schema.GroupResource]*followed{}, in: map[string]int64{},
 	}
 }
 
@@ -152,7 +147,7 @@ func (f *Follower) discover(ctx context.Context) error {
 func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 	ctx, stop := context.WithCancel(ctx)
 	one := &followed{follower: f, kind: k, stop: stop, objects: map[string]map[types.UID]*metav1.PartialObjectMetadata{}}
-	everywhere := f.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource})
+	everywhere := f.client.Resource(k.GroupResource().WithVersion(k.Version))
 	var of metadata.ResourceInterface = everywhere
 	if k.Namespaced && f.namespace != "" {
 		of = everywhere.Namespace(f.namespace)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/policyfacts"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
@@ -54,7 +55,7 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	if options.GracePeriodSeconds != nil {
 		q.Options["gracePeriodSeconds"] = *options.GracePeriodSeconds
 	}
-	if gvr.GroupResource() == namespacesKind {
+	if gvr.GroupResource() == kinds.Namespaces {
 		q.Namespace = q.Name // as admission has it
 	}
 	d, err := p.decide(ctx, &q)
@@ -85,11 +86,6 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	return v, nil
 }
 
-var (
-	namespacesKind = schema.GroupResource{Resource: "namespaces"}
-	definitions    = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-)
-
 // mostRounds is how often a decision may need to know more about the user's permissions.
 const mostRounds = 4
 
@@ -101,20 +97,23 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 			d = p.set.Decide(*q)
 		}
 		if len(d.Needs) == 0 {
-			if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
-				return d, nil
-			}
-			told := *q
-			if p.answer(ctx, &told, d.Discloses, disclosing) != nil {
-				return d, nil // it is refused, and tells less
-			}
-			return p.set.Decide(told), nil
+			return p.disclosed(ctx, *q, d, p.set.Decide), nil
 		}
 		if err := p.answer(ctx, q, d.Needs, deciding); err != nil {
 			return d, err
 		}
 	}
 	return policies.Decision{}, errors.New("policies ask for ever more permissions")
+}
+
+// disclosed is a decision made again, with what the user may be told. It stays as it is, and tells
+// less, where that cannot be found out.
+func (p *Policies) disclosed(ctx context.Context, q policies.Question, d policies.Decision,
+	again func(policies.Question) policies.Decision) policies.Decision {
+	if n := len(d.Discloses); n == 0 || n > mostDisclosed || p.answer(ctx, &q, d.Discloses, disclosing) != nil {
+		return d
+	}
+	return again(q)
 }
 
 // collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/policyfacts"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
@@ -111,6 +112,13 @@ func PoliciesUnread(w *insight.World) bool {
 	})
 }
 
+// Rule has a deletion go as the policies say. nil: there are none.
+func (p *Policies) Rule(ctx context.Context, d *insight.Deletion) {
+	if p != nil {
+		d.Enforce, d.Protects, d.Waves = p.Enforce(ctx), p.Protects(ctx), p.Waves(ctx)
+	}
+}
+
 // metaOf is the metadata of an object that was listed.
 func (p *Policies) metaOf(uid types.UID, gvk schema.GroupVersionKind) (map[string]any, error) {
 	m := p.world.Meta(uid)
@@ -135,7 +143,7 @@ func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, 
 	if ns, ok := p.namespaces[name]; ok {
 		return ns, p.unread[name]
 	}
-	u, err := p.objects.Resource(namespacesKind.WithVersion("v1")).Get(ctx, name, metav1.GetOptions{})
+	u, err := p.objects.Resource(kinds.Namespaces.WithVersion("v1")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		p.namespaces[name], p.unread[name] = nil, fmt.Errorf("the namespace %q, by whose labels policies select, could not be read: %s", name, ReasonOf(err))
 		p.world.Missed(fmt.Sprintf("the namespace %q, by whose labels policies select,", name), apierrors.IsForbidden(err), ReasonOf(err))
@@ -172,7 +180,7 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt string) {
 	facts := policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) })
 	return func(v graph.View) (why, doubt string) {
-		holds := v.Kind == namespacesKind || v.Kind == definitions
+		holds := v.Kind == kinds.Namespaces || v.Kind == kinds.Definitions
 		if !p.set.Guards(v.Kind) && !holds {
 			return "", ""
 		}
@@ -208,7 +216,7 @@ func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt st
 // asHolder is the question about a Namespace or a definition as admission has it, of which the
 // World has the metadata.
 func asHolder(q policies.Question) policies.Question {
-	if q.Resource.GroupResource() == namespacesKind {
+	if q.Resource.GroupResource() == kinds.Namespaces {
 		q.Namespace = q.Name
 		return q
 	}

@@ -205,7 +205,7 @@ func (l *lists) one(ctx context.Context, k graph.Resource) {
 // pages are all objects of a kind, and the resourceVersion at which they were: that of the first
 // page, as it is of all.
 func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.PartialObjectMetadata, version string, err error) {
-	of := l.client.Resource(schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource})
+	of := l.client.Resource(k.GroupResource().WithVersion(k.Version))
 	var in metadata.ResourceInterface = of
 	if k.Namespaced && l.namespace != "" {
 		in = of.Namespace(l.namespace)

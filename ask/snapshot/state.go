@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // KindState is what is known of a kind that is followed.
@@ -82,7 +83,7 @@ func (f *Follower) State() State {
 	defer f.mu.Unlock()
 	s := State{Version: f.version, Lost: f.lost, Unheard: slices.Sorted(maps.Keys(f.unheard))}
 	in := map[string]*NamespaceState{}
-	if k := f.kinds[namespacesKind]; k != nil {
+	if k := f.kinds[kinds.Namespaces]; k != nil {
 		for _, m := range k.objects[""] {
 			in[m.Name] = &NamespaceState{Name: m.Name}
 		}
@@ -160,18 +161,9 @@ func (f *Follower) Find(kind, namespace, name string) (schema.GroupVersionResour
 	if k == nil {
 		return schema.GroupVersionResource{}, "", fmt.Errorf("%w: the cluster serves no kind %q that can be listed and deleted", ErrNotServed, kind)
 	}
-	gvr := schema.GroupVersionResource{Group: k.kind.Group, Version: k.kind.Version, Resource: k.kind.Resource}
-	in, sought := k.objects[namespace], insight.Object{Kind: kind, Namespace: namespace, Name: name}
-	if uid, ok := f.found[sought]; ok && in[uid] != nil && in[uid].Name == name {
-		return gvr, uid, nil
-	}
-	for uid, m := range in {
+	for uid, m := range k.objects[namespace] {
 		if m.Name == name {
-			if len(f.found) >= mostFound {
-				clear(f.found)
-			}
-			f.found[sought] = uid
-			return gvr, uid, nil
+			return k.kind.GroupResource().WithVersion(k.kind.Version), uid, nil
 		}
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // scope is what a World is about: a namespace, and all that is in none or only what the namespace's
@@ -63,7 +64,7 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 // says so, too. What is in the namespace itself is known.
 func (f *Follower) About(o insight.Object) (w *insight.World, partly string, err error) {
 	w, err = f.World(o.Namespace)
-	own := o.Namespace != "" || o.Kind == namespacesKind.String() && o.Name == f.namespace
+	own := o.Namespace != "" || o.Kind == kinds.Namespaces.String() && o.Name == f.namespace
 	if err != nil || f.namespace == "" || own && !w.Widens() {
 		return w, "", err
 	}
