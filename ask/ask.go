@@ -5,9 +5,9 @@
 // third of the binary, and weighs on a controller that has no use for it.
 //
 // A command is one goroutine, but for those that forward a port (forward.go), joined when it is
-// closed. Ctrl-C ends the process, as it does kubectl. One lock guards what is remembered
-// of workloads (components.go), for the page, which asks from many; they are read under it, and
-// whoever else wants them waits.
+// closed, and one that shows what is listed (spinner.go), joined when it is read. Ctrl-C ends the
+// process, as it does kubectl. One lock guards what is remembered of workloads (components.go), for
+// the page, which asks from many; they are read under it, and whoever else wants them waits.
 package ask
 
 import (
@@ -262,6 +262,7 @@ func (a *asking) read(ctx context.Context, namespace string) (*insight.World, er
 	if err != nil {
 		return nil, err
 	}
+	defer spin(ctx, reader)()
 	w, err := reader.Read(ctx, namespace)
 	return w, unanswered(err)
 }

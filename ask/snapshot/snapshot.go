@@ -43,6 +43,8 @@ const (
 type Reader struct {
 	Config    *rest.Config
 	Discovery discovery.DiscoveryInterface
+	// Listing is told of each kind that Read begins to list, from many goroutines; nil: nobody is.
+	Listing func(kind string)
 }
 
 // Read lists everything that can be collected in a namespace, or in the cluster if it is empty.
@@ -63,7 +65,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	for _, gv := range unheard {
 		w.Unheard(gv, ReasonOf(err))
 	}
-	l := &lists{client: client, world: w, namespace: namespace}
+	l := &lists{client: client, world: w, namespace: namespace, listing: r.Listing}
 	services := l.aggregated(ctx, found)
 	var first, apart []graph.Resource
 	for _, k := range found {
@@ -153,6 +155,7 @@ func (r *Reader) metadata() (metadata.Interface, error) {
 type lists struct {
 	client    metadata.Interface
 	namespace string
+	listing   func(kind string) // see Reader
 
 	mu    sync.Mutex
 	world *insight.World
@@ -192,6 +195,9 @@ func (l *lists) all(ctx context.Context, wanted []graph.Resource) {
 // one lists a kind. One that cannot be listed does not keep the others from being told.
 func (l *lists) one(ctx context.Context, k graph.Resource) {
 	gr := k.GroupResource()
+	if l.listing != nil {
+		l.listing(gr.String())
+	}
 	objects, version, err := l.pages(ctx, k)
 	l.mu.Lock()
 	defer l.mu.Unlock()
