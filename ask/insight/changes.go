@@ -70,7 +70,8 @@ func (p *Plan) ChangesSince(earlier *Plan) *Changes {
 	for _, r := range c.Roots {
 		told[r.UID], told[r.Now] = true, true
 	}
-	was, order := byUID(earlier.Items), newOrder(earlier.Items, p.Items)
+	was := byUID(earlier.Items)
+	rank, rankBefore := ranks(p.Items, was), ranks(earlier.Items, byUID(p.Items))
 	for _, i := range p.Items {
 		before := was[i.UID]
 		delete(was, i.UID)
@@ -81,7 +82,7 @@ func (p *Plan) ChangesSince(earlier *Plan) *Changes {
 		case before.Outcome != i.Outcome:
 			c.Objects = append(c.Objects, Change{Object: i.Object, Was: before.Outcome, Is: i.Outcome})
 		default:
-			if differs := i.differs(before, order); len(differs) > 0 {
+			if differs := i.differs(before, rank[i.UID], rankBefore[i.UID]); len(differs) > 0 {
 				c.Objects = append(c.Objects, Change{Object: i.Object, Was: i.Outcome, Is: i.Outcome, Differs: differs})
 			}
 		}
