@@ -107,7 +107,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 		}
 	}
 	stop(syscall.SIGSTOP)
-	seen("the webhook hangs", "False", "TooSlow", "")
+	seen("the webhook hangs", "False", "NotReached", "gets no answer")
 	stop(syscall.SIGCONT)
 	seen("it goes on", "True", "Reached", "")
 
@@ -124,7 +124,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 			t.Errorf("the status of %s shows the token", kind)
 		}
 	}
-	told, err := w.typed.CoreV1().Events("default").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + guard + ",reason=TooSlow"})
+	told, err := w.typed.CoreV1().Events("default").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + guard + ",reason=NotReached"})
 	if err != nil || len(told.Items) == 0 {
 		t.Errorf("Events on the policy: %v, %v", told, err)
 	}

@@ -11,21 +11,30 @@ import (
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
-// Census says how to find out how many objects of a resource policies are about, and about which
-// their conditions fail.
-type Census struct {
+// Look says how to look at the stored objects of a resource: to add the finalizer, and to find out
+// how many policies are about, and about which their conditions fail.
+type Look struct {
 	// All are policies that are about every object.
 	All []PolicyKey
-	// Some are those that have to be asked about each object that Selector selects; nil is every
-	// one.
-	Some     []PolicyKey
-	Selector *metav1.LabelSelector
+	// Some are those that have to be asked about each object (About).
+	Some []PolicyKey
+	// Adds: there may be objects that are to carry the finalizer (FinalizersFor). Full: more than
+	// their metadata has to be known to tell.
+	Adds, Full bool
+	// Selector selects the objects about which it has to be asked, and as few others as can be said
+	// in one selector; "" is all of them. Without Asks there are none.
+	Selector string
+	Asks     bool
 }
 
-// CensusOf is that of a resource. Policies that are broken count nothing.
-func (s *Set) CensusOf(gr schema.GroupResource) Census {
-	var out Census
+// LookAt is that at a resource. Policies that are broken count nothing.
+func (s *Set) LookAt(gr schema.GroupResource) Look {
+	var out Look
+	out.Adds, out.Full = s.AddsFinalizer(gr)
 	var selectors []labels.Selector
+	for _, c := range s.addingFinalizers(gr) {
+		selectors = append(selectors, c.objects)
+	}
 	for _, c := range s.counting(gr) {
 		if !c.asked() {
 			out.All = append(out.All, c.key)
@@ -34,16 +43,17 @@ func (s *Set) CensusOf(gr schema.GroupResource) Census {
 		out.Some = append(out.Some, c.key)
 		selectors = append(selectors, c.objects)
 	}
-	if len(out.Some) > 0 {
-		out.Selector = common(selectors)
+	out.Asks = len(selectors) > 0
+	if of := common(selectors); of != nil {
+		out.Selector = metav1.FormatLabelSelector(of)
 	}
 	return out
 }
 
-// SameCensus tells whether the policies that are counted by objects of a resource are those of
-// another set, which this one came from.
-func (s *Set) SameCensus(gr schema.GroupResource, other *Set) bool {
-	return slices.Equal(s.counting(gr), other.counting(gr))
+// SameLook tells whether the policies that a look at a resource asks are those of another set, which
+// this one came from.
+func (s *Set) SameLook(gr schema.GroupResource, other *Set) bool {
+	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr)) && slices.Equal(s.counting(gr), other.counting(gr))
 }
 
 // counting are the policies whose objects are of a resource, and may be counted; of a DrainPolicy
@@ -57,7 +67,7 @@ func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	return out
 }
 
-// About are those of CensusOf's Some that a stored object passes: a DeletionPolicy as at its
+// About are those of a Look's Some that a stored object passes: a DeletionPolicy as at its
 // DELETE, another as at an UPDATE that changes nothing. Of DrainPolicies the first that selects a
 // namespace holds, and is the only one.
 func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {

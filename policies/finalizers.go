@@ -196,22 +196,6 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 	return m
 }
 
-// FinalizerOfAll is the policy whose propagation holds for every object of a resource but those in
-// Weir's own namespace, if all of them are to carry Weir's finalizer for it and no other; empty
-// where it depends on the object. The namespace is empty where there is none.
-func (s *Set) FinalizerOfAll(gr schema.GroupResource) (by, except string) {
-	for _, c := range s.deletion.about(gr) { // the first that matches
-		if c.onTrial() || c.deletion.propagation == nil {
-			continue
-		}
-		if w := c.wanted(gr); propagates(gr) && c.ready() && !c.asked() && slices.Equal(w.Finalizers, []string{v1alpha1.Finalizer}) {
-			return w.By, s.own
-		}
-		break
-	}
-	return "", ""
-}
-
 // addsFinalizer tells whether some delete of such an object would have to be carried out by Weir.
 func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 	p := d.propagation

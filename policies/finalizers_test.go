@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -330,39 +329,9 @@ func TestWhichPoliciesAskForWhatIsKnownOfTheCluster(t *testing.T) {
 }
 
 // The namespaces that back-fill lists are those of policies that add the finalizer, if each of
-// these selects some.
-func TestFinalizerNamespaces(t *testing.T) {
-	selecting := func(name, labels, spec string) string {
-		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], namespaceSelector: {matchLabels: {"+labels+"}}", 1)
-	}
-	const orphan = "propagation: {default: Orphan}"
-	var all []map[string]any
-	for name, team := range map[string]string{"z": "a", "b": "a", "c": "b", "d": ""} {
-		all = append(all, map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": team}}})
-	}
-	for name, c := range map[string]struct {
-		policies []string
-		want     []string
-		only     bool
-	}{
-		"none":                {nil, nil, true},
-		"one":                 {[]string{selecting("a", "team: a", orphan)}, []string{"b", "z"}, true},
-		"two":                 {[]string{selecting("a", "team: a", orphan), selecting("b", "team: b", orphan)}, []string{"b", "c", "z"}, true},
-		"none is selected":    {[]string{selecting("a", "team: x", orphan)}, nil, true},
-		"one selects all":     {[]string{selecting("a", "team: a", orphan), delpol("b", orphan)}, nil, false},
-		"one does not add it": {[]string{selecting("a", "team: b", orphan), delpol("b", "protection: {confirmation: Required}")}, []string{"c"}, true},
-		"one removes it":      {[]string{selecting("a", "team: b", orphan), delpol("b", "propagation: {default: Background}, priority: 9")}, []string{"c"}, true},
-	} {
-		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
-		if got, only := set.FinalizerNamespaces(deployments.GroupResource(), all); !slices.Equal(got, c.want) || only != c.only {
-			t.Errorf("%s: %q, %t; want %q, %t", name, got, only, c.want, c.only)
-		}
-	}
-}
-
 // The labels that back-fill lists by are those of policies that add the finalizer; others only have
 // it removed.
-func TestFinalizerSelector(t *testing.T) {
+func TestWhatALookSelects(t *testing.T) {
 	selecting := func(name, labels, spec string) string {
 		return strings.Replace(delpol(name, spec), "[deployments]}]", "[deployments]}], objectSelector: {matchLabels: {"+labels+"}}", 1)
 	}
@@ -382,45 +351,11 @@ func TestFinalizerSelector(t *testing.T) {
 		"one is on trial":     {[]string{selecting("a", "keep: x", orphan), delpol("b", orphan+", validationActions: [Warn]")}, "keep in (x)", true},
 	} {
 		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{})
-		if selector, some := set.FinalizerSelector(deployments.GroupResource()); selector != c.selector || some != c.some {
-			t.Errorf("%s: %q, %t; want %q, %t", name, selector, some, c.selector, c.some)
+		if l := set.LookAt(deployments.GroupResource()); l.Selector != c.selector || l.Asks != c.some {
+			t.Errorf("%s: %q, %t; want %q, %t", name, l.Selector, l.Asks, c.selector, c.some)
 		}
-		if selector, some := set.FinalizerSelector(jobs.GroupResource()); selector != "" || some {
-			t.Errorf("%s: what no policy is about: %q, %t", name, selector, some)
+		if l := set.LookAt(jobs.GroupResource()); l.Selector != "" || l.Asks {
+			t.Errorf("%s: what no policy is about: %q, %t", name, l.Selector, l.Asks)
 		}
-	}
-}
-
-func TestWhatEveryObjectCarries(t *testing.T) {
-	const orphan = "propagation: {default: Orphan}"
-	narrowed := func(field, spec string) string {
-		return strings.Replace(delpol("a", spec), "[deployments]}]", "[deployments]}], "+field, 1)
-	}
-	for name, c := range map[string]struct {
-		policies []string
-		by       string
-	}{
-		"none":                                   {nil, ""},
-		"one":                                    {[]string{delpol("a", orphan)}, "a"},
-		"the first of two":                       {[]string{delpol("a", orphan), delpol("b", orphan+", priority: 1")}, "b"},
-		"one that selects some goes first":       {[]string{narrowed("objectSelector: {matchLabels: {a: b}}", orphan+", priority: 1"), delpol("b", orphan)}, ""},
-		"one that wants no finalizer goes first": {[]string{delpol("a", "propagation: {default: Background}, priority: 1"), delpol("b", orphan)}, ""},
-		"one on trial goes first":                {[]string{delpol("a", orphan+", priority: 1, validationActions: [Warn]"), delpol("b", orphan)}, "b"},
-		"one that only protects goes first":      {[]string{delpol("a", "protection: {confirmation: Required}, priority: 1"), delpol("b", orphan)}, "b"},
-		"one that cannot be used goes first":     {[]string{delpol("a", orphan+", priority: 9999999"), delpol("b", orphan)}, ""},
-		"labels":                                 {[]string{narrowed("objectSelector: {matchLabels: {a: b}}", orphan)}, ""},
-		"namespaces":                             {[]string{narrowed("namespaceSelector: {matchLabels: {a: b}}", orphan)}, ""},
-		"names":                                  {[]string{narrowed("resourceNames: [x]", orphan)}, ""},
-		"a scope":                                {[]string{narrowed("scope: Cluster", orphan)}, ""},
-		"a condition":                            {[]string{narrowed("conditions: [{name: c, expression: 'oldObject.spec.replicas > 1'}]", orphan)}, ""},
-	} {
-		set := Build(nil, sources(t, "f", strings.Join(c.policies, "\n---\n")), Options{Namespace: "weir-system"})
-		if by, except := set.FinalizerOfAll(deployments.GroupResource()); by != c.by || (except == "weir-system") != (by != "") {
-			t.Errorf("%s: by %q but for %q, want %q", name, by, except, c.by)
-		}
-	}
-	set := propagationOf(t, "propagation: {default: Foreground}")
-	if by, _ := set.FinalizerOfAll(jobs.GroupResource()); by != "" {
-		t.Errorf("Jobs carry another finalizer, too, and are found by this one alone: by %q", by)
 	}
 }

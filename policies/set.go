@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -221,38 +220,6 @@ func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).looksBeyondMetadata)
 }
 
-// FinalizerSelector selects the objects of a resource to which some policy may want the finalizer
-// added, and as few others as can be said in one selector; "" is all of them. false: there can be
-// none.
-func (s *Set) FinalizerSelector(gr schema.GroupResource) (selector string, some bool) {
-	var selectors []labels.Selector
-	for _, c := range s.addingFinalizers(gr) {
-		selectors = append(selectors, c.objects)
-	}
-	of := common(selectors)
-	if of == nil {
-		return "", len(selectors) > 0
-	}
-	return metav1.FormatLabelSelector(of), true
-}
-
-// FinalizerNamespaces are those, of all the Namespaces of the cluster, in which some policy may
-// want the finalizer added to objects of a namespaced resource; sorted. false: it may be any, also
-// one that is not among them.
-func (s *Set) FinalizerNamespaces(gr schema.GroupResource, all []map[string]any) (names []string, only bool) {
-	adding := s.addingFinalizers(gr)
-	if slices.ContainsFunc(adding, func(c *compiled) bool { return c.namespaces == nil }) {
-		return nil, false
-	}
-	for _, ns := range all {
-		if slices.ContainsFunc(adding, func(c *compiled) bool { return c.namespaces.Matches(object(ns).labels()) }) {
-			names = append(names, object(ns).name())
-		}
-	}
-	slices.Sort(names)
-	return names, true
-}
-
 // addingFinalizers are the policies that may want the finalizer added to objects of a resource.
 func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 	for _, c := range s.deletion.about(gr) {
@@ -261,12 +228,6 @@ func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 		}
 	}
 	return out
-}
-
-// SameDeletions tells whether the DeletionPolicies about a resource are those of another set, which
-// this one came from.
-func (s *Set) SameDeletions(gr schema.GroupResource, other *Set) bool {
-	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr))
 }
 
 // Decide answers a question. It does not change the question, and asking again gives the same

@@ -3,20 +3,15 @@ package enforce
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
@@ -27,11 +22,12 @@ import (
 )
 
 const (
-	// backFillEvery looks again at kinds of which an object has changed: it may have come while the
-	// webhook was away. The watches tell which these are.
+	// backFillEvery looks again at kinds of which an object has changed and may have to carry the
+	// finalizer: it may have come while the webhook was away. The watches tell which these are.
 	backFillEvery = 5 * time.Minute
-	// backFillAll looks again at all of them, should a watch not have told.
-	backFillAll = time.Hour
+	// backFillAll looks again at all kinds: what policies are about is counted anew, and a watch may
+	// not have told.
+	backFillAll = 30 * time.Minute
 	// backFillRetry looks again at kinds of which something has failed, and at no others. Where
 	// nothing has failed but objects that cannot carry the finalizer, twice as late each time,
 	// until it is backFillEvery: users can make such objects, and they stay so.
@@ -41,126 +37,78 @@ const (
 	relabelledRest = 10 * time.Second
 )
 
-// backFill brings the finalizers of what exists in line with the policies: what the webhook does
-// for objects that come and change. It keeps nothing: a pass that is cut short is begun again, and
-// finds what it did done.
+// backFill brings the finalizers of what exists in line with the policies, as the webhook does for
+// objects that come and change, and counts what policies are about. It keeps nothing: a pass that
+// is cut short is begun again, and finds what it did done.
 type backFill struct {
 	store    *follow.Store
-	lister   *finalizers.Lister
+	lister   *finalizers.Lister // through politely
 	writer   *finalizers.Writer
 	requests *request.Client
 	policies *live.State
 	pace     *rate.Limiter // a cap; what the API server and everything else that is done leave over decides below it
+	board    *board
 	metrics  *metrics
 	log      logr.Logger
-
-	mu   sync.Mutex
-	now  progress
-	told await.Change // when that changes
+	looks    map[schema.GroupResource]*look // the last complete one at each kind
 }
 
 // newBackFill adds the finalizer to at most qps objects a second; 0: as many as there is room for.
-func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.Writer, r *request.Client, p *live.State, qps float64, m *metrics, log logr.Logger) *backFill {
+func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.Writer, r *request.Client,
+	p *live.State, qps float64, b *board, m *metrics, log logr.Logger) *backFill {
 	pace := rate.NewLimiter(rate.Inf, 1)
 	if qps > 0 {
 		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
 	}
-	return &backFill{store: s, lister: lister, writer: writer, requests: r, policies: p, metrics: m, log: log,
-		pace: pace}
-}
-
-// progress is how far the policies have been carried out on what exists.
-type progress struct {
-	tallies map[string]tally // by policy, as far as is known
-	done    bool             // a pass over the present policies is complete
-	speed   headway          // of one that is under way
-}
-
-// progress tells of it, and closes the channel when it changes.
-func (b *backFill) progress() (progress, <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now
-	now.tallies = maps.Clone(now.tallies)
-	return now, b.told.Next()
-}
-
-func (b *backFill) publish(now progress) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.now = now
-	b.told.Notify()
+	return &backFill{store: s, lister: lister.Through(politely(r)), writer: writer, requests: r, policies: p, pace: pace,
+		board: b, metrics: m, log: log, looks: map[schema.GroupResource]*look{}}
 }
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now
 // wanted.
 func (b *backFill) run(ctx context.Context) {
-	var last *pass // that came to its end; nil: there is none, or all may be different now
-	all, looked := time.Now(), time.Now()
-	retry := time.Duration(0)
-	relabelled := b.policies.Relabelled()
-	for {
-		changed := b.policies.Changed()
+	relabelled, retry := b.policies.Relabelled(), time.Duration(0)
+	for ctx.Err() == nil {
+		changed, began := b.policies.Changed(), time.Now()
 		select {
 		case <-relabelled: // be it during a pass that a change of policies has ended, or with that change
-			last, relabelled = nil, b.policies.Relabelled()
+			relabelled = b.policies.Relabelled()
+			clear(b.looks)
 		default:
 		}
-		b.publish(progress{})
-		began := time.Now()
-		next := b.newPass(last)
-		cut, err := next.until(ctx, changed)
-		pause := backFillEvery
+		failed, cut := b.until(ctx, changed)
 		switch {
-		case ctx.Err() != nil:
-			return
 		case cut:
 			continue
-		case err != nil:
-			b.log.Info("back-fill is not complete, will try again", "err", err.Error())
-			retry = next.retryAfter(retry)
-			pause = retry // of what has failed
-		default:
+		case failed == nil:
 			retry = 0
+		case failed.mayPass:
+			retry = backFillRetry
+		default:
+			retry = max(backFillRetry, min(2*retry, backFillEvery))
 		}
-		last = next
+		pause := backFillEvery
+		if failed != nil {
+			b.log.Info("back-fill is not complete, will try again", "err", errors.Join(failed.errs...).Error())
+			pause = retry
+		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-changed:
-			continue
 		case <-relabelled:
 			select {
 			case <-ctx.Done():
-				return
 			case <-changed:
 			case <-time.After(time.Until(began.Add(relabelledRest))):
 			}
-			continue
 		case <-time.After(pause):
 		}
-		switch now := time.Now(); {
-		case now.Sub(all) >= backFillAll:
-			last, all, looked = nil, now, now
-		case now.Sub(looked) >= backFillEvery:
-			last.rested, looked = true, now
-		}
 	}
 }
 
-// retryAfter is after what time it is looked again at what has failed; before is what that was
-// after the last pass, if something failed then.
-func (p *pass) retryAfter(before time.Duration) time.Duration {
-	if p.mayPass {
-		return backFillRetry
-	}
-	return max(backFillRetry, min(2*before, backFillEvery))
-}
-
-// until runs the pass until policies change, which cuts it short, or ctx ends.
-func (p *pass) until(ctx context.Context, changed <-chan struct{}) (cut bool, err error) {
+// until makes a pass until policies change, which cuts it short, or ctx ends.
+func (b *backFill) until(ctx context.Context, changed <-chan struct{}) (failed *failure, cut bool) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var waits sync.WaitGroup
 	waits.Go(func() {
 		select {
@@ -169,229 +117,142 @@ func (p *pass) until(ctx context.Context, changed <-chan struct{}) (cut bool, er
 		}
 		cancel()
 	})
-	err = p.run(ctx)
+	failed = b.pass(ctx)
 	cut = ctx.Err() != nil
 	cancel()
 	waits.Wait()
-	return cut, err
+	return failed, cut
 }
 
-// pass is one look at everything that policies are about, and at everything that carries the
-// finalizer.
+// failure is what has failed in a pass, the first of it.
+type failure struct {
+	errs    []error
+	mayPass bool // some of it by itself
+}
+
+// pass looks at the kinds that are due, one after the other, at everything that policies are about
+// and at everything that carries the finalizer. A kind whose API or webhook fails is given up: the
+// next pass tries it again. nil: nothing has failed.
+func (b *backFill) pass(ctx context.Context) *failure {
+	set := b.policies.Set()
+	b.board.update(func(s *snapshot) { s.counted = counted{of: set} })
+	b.metrics.backFill.WithLabelValues("failed").Set(0)
+	carrying := map[schema.GroupResource]map[types.UID]graph.View{} // before anything is listed
+	for _, v := range b.store.Finalized(v1alpha1.Finalizer) {
+		if carrying[v.Kind] == nil {
+			carrying[v.Kind] = map[types.UID]graph.View{}
+		}
+		if !v.Deleting {
+			carrying[v.Kind][v.UID] = v
+		}
+	}
+	p := &pass{backFill: b, set: set, now: map[schema.GroupResource]*look{}}
+	for _, k := range b.store.Stats().Kinds {
+		kind := k.GroupResource()
+		l := p.newLook(k, carrying[kind])
+		if last := b.looks[kind]; last != nil && !l.due(last) {
+			p.now[kind] = last
+			continue
+		}
+		p.now[kind] = l
+		l.take(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		b.looks[kind] = l
+		p.note(l)
+	}
+	b.looks = p.now
+	return p.end()
+}
+
+// pass is one look at all kinds.
 type pass struct {
 	*backFill
-	set   *policies.Set
-	seen  *pass // at kinds about which policies are the same it is not looked again; nil: at all
-	kinds sync.WaitGroup
-	// changes are what the graph had counted of each kind when it was looked at. rested: time has
-	// passed since, so that kinds are looked at again of which it has counted more.
-	changes map[schema.GroupResource]uint64
-	rested  bool
-
-	mu      sync.Mutex
-	since   mark                           // what is recent began then
-	next    mark                           // it will begin then
-	ahead   map[schema.GroupResource]int64 // objects of the kinds to look at; known: these are all, and no more
-	known   bool
-	looked  int64
-	tallies map[schema.GroupResource]map[string]tally // by kind and policy
-	changed map[finalizers.Result]int64
-	pending int64
-	waiting map[schema.GroupResource]int64 // pending, by kind
-	errs    []error
-	undone  map[schema.GroupResource]bool // kinds about which something failed: the next pass looks at them again
-	mayPass bool                          // some of it by itself
+	set     *policies.Set
+	now     map[schema.GroupResource]*look // as far as it has come
+	changed atomic.Int64
+	failure failure
+	waits   string // why kinds wait for the next pass
 }
 
-func (b *backFill) newPass(seen *pass) *pass {
-	return &pass{
-		backFill: b, set: b.policies.Set(), seen: seen,
-		tallies: map[schema.GroupResource]map[string]tally{}, changed: map[finalizers.Result]int64{}, ahead: map[schema.GroupResource]int64{}, changes: map[schema.GroupResource]uint64{},
-		waiting: map[schema.GroupResource]int64{}, undone: map[schema.GroupResource]bool{},
+// note takes in what has failed of a kind that was looked at, and lets go of what that needed.
+func (p *pass) note(l *look) {
+	p.waits = max(p.waits, l.waits)
+	p.failure.mayPass = p.failure.mayPass || l.failure.mayPass
+	p.failure.errs = append(p.failure.errs, l.failure.errs[:min(len(l.failure.errs), mostErrors-len(p.failure.errs))]...)
+	l.pass, l.carrying = nil, nil
+}
+
+// mostErrors is how many errors are told of a pass.
+const mostErrors = 5
+
+// end tells how far the policies are carried out now.
+func (p *pass) end() *failure {
+	now := p.counted()
+	for _, s := range p.set.Statuses() {
+		if s.Ready {
+			now.tallies[s.Policy] = now.tallies[s.Policy].plus(tally{}) // be it about nothing
+		}
+	}
+	now.complete, now.done, now.waits = true, len(p.failure.errs) == 0, p.waits
+	p.board.update(func(s *snapshot) { s.counted = now })
+	total, pending, failed := int64(0), int64(0), int64(0)
+	for _, l := range p.now {
+		failed += l.refused
+	}
+	for _, t := range now.tallies {
+		total += t.carrying
+		pending += t.wanted - t.carrying
+	}
+	p.metrics.backFill.WithLabelValues("done").Set(float64(total))
+	p.metrics.backFill.WithLabelValues("pending").Set(float64(max(0, pending-failed)))
+	p.metrics.backFill.WithLabelValues("failed").Set(float64(failed))
+	if changed := p.changed.Load(); changed+failed > 0 {
+		p.log.Info("back-fill", "done", total, "changed", changed, "failed", failed)
+	}
+	if !now.done {
+		return &p.failure
+	}
+	p.metrics.backFillSuccess.SetToCurrentTime()
+	return nil
+}
+
+// show tells how far the pass is from time to time. One that changes nothing, or little, says nothing
+// of what holds already.
+func (p *pass) show() {
+	if p.changed.Add(1)%showEvery == 0 {
+		now := p.counted()
+		p.board.update(func(s *snapshot) { s.counted = now })
 	}
 }
 
-func (p *pass) run(ctx context.Context) error {
-	kinds := p.store.Stats().Kinds
-	p.reckon(kinds)
-	stop := p.show(ctx)
-	defer stop()
-	carry := p.countAll(kinds)
-	carrying := map[schema.GroupResource]map[types.UID]graph.Ref{} // before anything is listed
-	for _, v := range p.store.Finalized(v1alpha1.Finalizer) {
-		carry.found(v)
-		if v.Deleting {
+// counted sums up what was found of each policy, as far as the pass has come.
+func (p *pass) counted() counted {
+	out := counted{of: p.set, tallies: map[policies.PolicyKey]tally{}}
+	for _, k := range p.store.Stats().Kinds {
+		l := p.now[k.GroupResource()]
+		if l == nil {
 			continue
 		}
-		if carrying[v.Kind] == nil {
-			carrying[v.Kind] = map[types.UID]graph.Ref{}
+		l.mu.Lock()
+		for key, t := range l.found {
+			out.tallies[key] = out.tallies[key].plus(t)
 		}
-		carrying[v.Kind][v.UID] = v.Ref
+		l.mu.Unlock()
+		if !concerned(k) || len(l.how.All) == 0 {
+			continue
+		}
+		var all graph.Counted
+		var complete bool
+		p.store.Read(func(g *graph.Graph) { all, complete = g.Instances(k.GroupResource()) })
+		for _, key := range l.how.All {
+			out.tallies[key] = out.tallies[key].plus(tally{matched: int64(all.Count), unknown: !complete})
+		}
 	}
-	about, versions := map[schema.GroupResource]bool{}, map[schema.GroupResource]string{}
-	for _, k := range kinds {
-		versions[k.GroupResource()] = k.Version
-		some, full := p.set.AddsFinalizer(k.GroupResource())
-		about[k.GroupResource()] = some // be it served now or not
-		if !some || !concerned(k) {
-			continue
-		}
-		if p.unchanged(k.GroupResource()) || p.allCarry(k.GroupResource(), carry) {
-			p.skip(k.GroupResource())
-			continue
-		}
-		p.begin(k.GroupResource())
-		p.inTurn(ctx, k.GroupResource(), func(ctx context.Context, w *kindWork) error {
-			return p.kind(ctx, w, k, full, carrying[k.GroupResource()])
-		})
-	}
-	p.takeRest(ctx, about, versions)
-	p.kinds.Wait() // their errors are in p.errs
-	stop()
-	return p.end(ctx)
+	return out
 }
 
 // concerned tells whether there may be objects of a kind that can be looked at, and deleted: what
 // can only be read, as metrics can, no policy is about, though '*' names it.
 func concerned(k graph.KindStats) bool { return k.Served && k.Listable && k.Deletable }
-
-// kind looks at the objects of a kind that policies may be about, and at those that carry the
-// finalizer although no policy selects them.
-func (p *pass) kind(ctx context.Context, w *kindWork, k graph.KindStats, full bool, carrying map[types.UID]graph.Ref) error {
-	gvk, gvr := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, k.GroupResource().WithVersion(k.Version)
-	selector, some := p.set.FinalizerSelector(k.GroupResource())
-	namespaces, lister := p.namespaces(k), p.reader(w)
-	if !k.Collected || k.State != graph.Synced {
-		selector, some, namespaces = "", true, everywhere // the graph does not know what carries the finalizer
-	}
-	if some {
-		for _, namespace := range namespaces {
-			of := &listed{}
-			again := func() { of = p.forget(k.GroupResource(), of) }
-			if err := lister.EachOf(ctx, gvr, namespace, selector, full, again, func(object map[string]any, m *metav1.ObjectMeta) error {
-				delete(carrying, m.UID)
-				return p.object(ctx, w, gvk, gvr, object, m, of)
-			}); err != nil {
-				return err
-			}
-		}
-		if selector == "" && slices.Equal(namespaces, everywhere) {
-			return nil
-		}
-	}
-	of := &listed{} // each object is judged once, however often it is listed
-	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
-		if _, left := carrying[m.UID]; left {
-			delete(carrying, m.UID)
-			return p.object(ctx, w, gvk, gvr, object, m, of)
-		}
-		return ctx.Err()
-	}
-	if len(carrying) > mostGets {
-		return lister.Each(ctx, gvr, "", full, judge)
-	}
-	for _, ref := range carrying {
-		object, m, err := lister.Get(ctx, gvr, ref.Namespace, ref.Name, full)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return fmt.Errorf("read %s: %w", ref, err)
-		default:
-			if err := judge(object, m); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// namespaces are those to list, as a list takes them, of a kind.
-func (p *pass) namespaces(k graph.KindStats) []string {
-	all, known := p.policies.Namespaces()
-	if !k.Namespaced || !known {
-		return everywhere
-	}
-	if names, only := p.set.FinalizerNamespaces(k.GroupResource(), all); only && len(names) <= mostNamespaces {
-		return names
-	}
-	return everywhere
-}
-
-// everywhere is how a list takes all namespaces.
-var everywhere = []string{""}
-
-const (
-	// mostGets is how many objects are read one by one rather than with all others of their kind.
-	mostGets = 50
-	// mostNamespaces is how many are listed one by one rather than all at once.
-	mostNamespaces = 20
-)
-
-// unchanged takes over what was found of a kind if policies about it are as they were; and the
-// objects, if time has passed.
-func (p *pass) unchanged(kind schema.GroupResource) bool {
-	now, followed := p.store.Changes(kind)
-	if before, counted := p.changes[kind]; counted {
-		now = before
-	}
-	p.changes[kind] = now
-	if p.seen == nil || p.seen.tallies[kind] == nil || !p.set.SameDeletions(kind, p.seen.set) {
-		return false
-	}
-	if p.seen.rested && (!followed || now != p.seen.changes[kind]) {
-		return false
-	}
-	p.changes[kind] = p.seen.changes[kind]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tallies[kind] = p.seen.tallies[kind]
-	return true
-}
-
-func (p *pass) failed(kind schema.GroupResource, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failedLocked(kind, err)
-}
-
-// gaveUp is told why a kind was given up, which says more than what failed of it.
-func (p *pass) gaveUp(kind schema.GroupResource, why error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.errs = slices.Insert(p.errs, 0, why)
-	p.undone[kind], p.mayPass = true, true
-}
-
-func (p *pass) failedLocked(kind schema.GroupResource, err error) {
-	const most = 5
-	if len(p.errs) < most {
-		p.errs = append(p.errs, err)
-	}
-	p.undone[kind] = true
-	p.mayPass = p.mayPass || !finalizers.CannotCarry(err)
-}
-
-// end takes the pass into account if it was not cut short: what was done counts, though something
-// failed.
-func (p *pass) end(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	tallies, total := p.totalsLocked(), int64(0) // no other pass counts any more
-	for _, t := range tallies {
-		total += t.carrying
-	}
-	p.metrics.backFill.WithLabelValues("done").Set(float64(total))
-	p.metrics.backFill.WithLabelValues("failed").Set(float64(p.changed[finalizers.Failed]))
-	if n := p.changed[finalizers.Done] + p.changed[finalizers.Failed]; n > 0 {
-		p.log.Info("back-fill", "done", total, "changed", p.changed[finalizers.Done], "failed", p.changed[finalizers.Failed])
-	}
-	p.publish(progress{tallies: tallies, done: len(p.errs) == 0})
-	p.seen = nil // its part is taken over
-	if len(p.errs) > 0 {
-		maps.DeleteFunc(p.tallies, func(kind schema.GroupResource, _ map[string]tally) bool { return p.undone[kind] })
-		return errors.Join(p.errs...)
-	}
-	p.metrics.backFillSuccess.SetToCurrentTime()
-	return nil
-}

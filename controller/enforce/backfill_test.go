@@ -2,10 +2,9 @@ package enforce
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -64,7 +63,37 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBackFill(s, lister, writer, req, state, qps, testEnforcementMetrics(t), logr.Discard())
+	return newBackFill(s, lister, writer, req, state, qps, &board{}, testEnforcementMetrics(t), logr.Discard())
+}
+
+// whole makes a pass that looks at everything.
+func whole(ctx context.Context, b *backFill) error {
+	clear(b.looks)
+	if f := b.pass(ctx); f != nil {
+		return errors.Join(f.errs...)
+	}
+	return nil
+}
+
+// held is how many objects are to carry the finalizer for a policy, and how many do.
+type held struct{ wanted, carrying int64 }
+
+type holdings struct {
+	of   map[string]held // by policy; without those for which none is to
+	done bool
+	news <-chan struct{}
+}
+
+// stateOfFill is what back-fill says of itself.
+func stateOfFill(b *backFill) holdings {
+	now, news := b.board.read()
+	out := holdings{of: map[string]held{}, done: now.counted.done, news: news}
+	for key, t := range now.counted.tallies {
+		if t.wanted > 0 {
+			out.of[key.Name] = held{t.wanted, t.carrying}
+		}
+	}
+	return out
 }
 
 const (
@@ -88,22 +117,22 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies []string
 		want     map[string]string
-		tallies  map[string]tally
+		tallies  map[string]held
 	}{
 		"adds it to what matches, removes it from the rest": {[]string{keptOnly},
 			map[string]string{"configmaps/shop/matches": weirs, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
-			map[string]tally{"p": {2, 2}}},
+			map[string]held{"p": {2, 2}}},
 		"removes it from all without policies": {nil,
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/plain": none, "configmaps/shop/stale": none, "configmaps/shop/right": none, "configmaps/shop/going": "[a]", "configmaps/shop/ending": weirs, "secrets/shop/other": none},
-			map[string]tally{}},
+			map[string]held{}},
 		// Without the finalizer a deletion would go another way than the policy says, once it is
 		// fixed.
 		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
-			map[string]tally{}},
+			map[string]held{}},
 		"keeps what a policy cannot be judged about": {[]string{strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", `conditions: [{name: c, expression: "oldObject.data.x == 'y'"}]`, 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": weirs, "secrets/shop/other": none},
-			map[string]tally{}},
+			map[string]held{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New()
@@ -129,7 +158,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 					carrying = append(carrying, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 				}
 				b := filler(t, api, state, 1000, carrying...)
-				if err := b.newPass(nil).run(t.Context()); err != nil {
+				if err := whole(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
 				for key, want := range c.want {
@@ -137,12 +166,12 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 						t.Errorf("%s has %s, want %s", key, got, want)
 					}
 				}
-				now, _ := b.progress()
-				if diff := cmp.Diff(c.tallies, now.tallies, cmp.AllowUnexported(tally{})); diff != "" || !now.done {
+				now := stateOfFill(b)
+				if diff := cmp.Diff(c.tallies, now.of, cmp.AllowUnexported(held{})); diff != "" || !now.done {
 					t.Errorf("done=%t, tallies (-want +got):\n%s", now.done, diff)
 				}
 				api.Requests()
-				if err := b.newPass(nil).run(t.Context()); err != nil {
+				if err := whole(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
 				for _, r := range api.Requests() {
@@ -187,69 +216,19 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 					return nil
 				})
 				b := filler(t, api, state, 1000, carrying...)
-				if err := b.newPass(nil).run(t.Context()); err != nil {
+				if err := whole(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
 				if reads.Load() != int64(want) {
 					t.Errorf("%d requests, want %d", reads.Load(), want)
 				}
-				if now, _ := b.progress(); now.tallies["p"] != (tally{selected, selected}) {
-					t.Errorf("%v, want %d of %[2]d", now.tallies, selected)
+				if now := stateOfFill(b); now.of["p"] != (held{selected, selected}) {
+					t.Errorf("%v, want %d of %[2]d", now.of, selected)
 				}
 				for i := selected; i < selected+unselected; i++ {
 					if got := finalizersOf(api, fmt.Sprintf("configmaps/shop/c%05d", i)); got != "[]" {
 						t.Errorf("c%05d has %s, and no policy is about it", i, got)
 					}
-				}
-			})
-		})
-	}
-}
-
-// Of very many namespaces those are listed that policies select; what carries the finalizer
-// elsewhere is read one by one.
-func TestBackFillListsOnlyTheNamespacesThatPoliciesSelect(t *testing.T) {
-	for selected, want := range map[int][]string{
-		1:                  {"namespaces/n000/configmaps", "namespaces/other/configmaps/stray"},
-		mostNamespaces + 1: {"configmaps", "configmaps", "configmaps"}, // pages
-	} {
-		t.Run(fmt.Sprint(selected, " namespaces"), func(t *testing.T) {
-			api := apitest.New()
-			for n := range selected {
-				api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: n%03d, labels: {team: a}}}", n))
-				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: n%03d}}", n))
-			}
-			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
-			for i := range 1200 {
-				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%05d, namespace: other}}", i))
-			}
-			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, namespace: other"+withFinalizer+"}}")
-			unselected := finalizers.MetaOf(api.Get("configmaps/other/stray"))
-			api.Put("deletionpolicies", strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1))
-			inForce(t, api, func(t *testing.T, state *live.State) {
-				var mu sync.Mutex
-				var reads []string
-				api.Intercept(func(r apitest.Request) *apitest.Reply {
-					mu.Lock()
-					defer mu.Unlock()
-					if r.Method == "GET" && strings.Contains(r.Path, "/configmaps") {
-						reads = append(reads, strings.TrimPrefix(r.Path, "/api/v1/"))
-					}
-					return nil
-				})
-				b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: unselected.UID, Namespace: "other", Name: "stray", ResourceVersion: unselected.ResourceVersion, Finalizers: unselected.Finalizers})
-				if err := b.newPass(nil).run(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				slices.Sort(reads)
-				if diff := cmp.Diff(want, reads); diff != "" {
-					t.Errorf("requests (-want +have):\n%s", diff)
-				}
-				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{int64(selected), int64(selected)}) {
-					t.Errorf("done %t, %v", now.done, now.tallies)
-				}
-				if got := finalizersOf(api, "configmaps/other/stray") + finalizersOf(api, "configmaps/n000/c"); got != "[][weir.dev/propagation]" {
-					t.Errorf("they have %s", got)
 				}
 			})
 		})
@@ -265,7 +244,7 @@ func TestBackFillKeepsItsPace(t *testing.T) {
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 10)
 		began := time.Now()
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		// The first ten go at once.
@@ -288,11 +267,11 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			return nil
 		})
 		b := filler(t, api, state, 1000)
-		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
+		if err := whole(t.Context(), b); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
 			t.Errorf("error %v", err)
 		}
-		if now, _ := b.progress(); now.done || now.tallies["p"] != (tally{2, 1}) {
-			t.Errorf("done=%t, %v; want 1 of 2 with the finalizer", now.done, now.tallies)
+		if now := stateOfFill(b); now.done || now.of["p"] != (held{2, 1}) {
+			t.Errorf("done=%t, %v; want 1 of 2 with the finalizer", now.done, now.of)
 		}
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Path == "/api/v1/configmaps" {
@@ -300,7 +279,7 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			}
 			return nil
 		})
-		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "list configmaps: may not list" {
+		if err := whole(t.Context(), b); err == nil || err.Error() != "list configmaps: may not list" {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -317,7 +296,7 @@ func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 		m := finalizers.MetaOf(api.Get("configmaps/shop/right"))
 		b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 		b.store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		if got := finalizersOf(api, "configmaps/shop/right"); got != "[weir.dev/propagation]" {
@@ -343,7 +322,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 			}
 			return nil
 		})
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		if got := finalizersOf(api, "configmaps/shop/one"); !changed || got != "[weir.dev/propagation]" {
@@ -373,20 +352,20 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 		b := filler(t, api, state, 1)
 		// awaitPass waits for the end of the pass under way, and for that of another if changed has
 		// not fired yet.
-		awaitPass := func(changed <-chan struct{}) map[string]tally {
+		awaitPass := func(changed <-chan struct{}) map[string]held {
 			<-changed
 			for {
-				now, changed := b.progress()
+				now := stateOfFill(b)
 				if now.done {
-					return now.tallies
+					return now.of
 				}
-				<-changed
+				<-now.news
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		began := time.Now()
-		_, changed := b.progress()
+		changed := stateOfFill(b).news
 		go func() {
 			b.run(ctx)
 			close(ended)
@@ -399,13 +378,13 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 		if took := time.Since(began); took > n*time.Second/2 {
 			t.Errorf("done after %s: the pass over the old policy was not cut short", took)
 		}
-		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" || tallies["p"] != (tally{1, 1}) {
+		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" || tallies["p"] != (held{1, 1}) {
 			t.Errorf("what the new policy is about has %s, %v", got, tallies)
 		}
 		// The labels of a namespace bring objects under a policy, and take them away.
 		other := finalizers.MetaOf(api.Get("secrets/shop/other"))
 		b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: other.UID, Namespace: "shop", Name: "other", ResourceVersion: other.ResourceVersion, Finalizers: other.Finalizers}})
-		_, changed = b.progress()
+		changed = stateOfFill(b).news
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
 		awaitPass(changed)
 		if took := time.Since(began); took > backFillEvery || finalizersOf(api, "secrets/shop/other") != "[]" {
@@ -413,7 +392,7 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 		}
 		// It looks again by itself, too.
 		rested := time.Now()
-		_, changed = b.progress()
+		changed = stateOfFill(b).news
 		awaitPass(changed)
 		if took := time.Since(rested); took < backFillEvery || took > backFillEvery+time.Minute {
 			t.Errorf("looked again after %s, want %s", took, backFillEvery)

@@ -2,7 +2,6 @@ package enforce
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,7 +55,7 @@ func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 				defer end()
 				api.Put("deletionpolicies", slow("Orphan"))
 				settlePolicies(state) // it lists Secrets
-				if now, _ := b.progress(); now.done {
+				if now := stateOfFill(b); now.done {
 					t.Fatal("no pass is under way")
 				}
 				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
@@ -66,8 +65,8 @@ func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 				if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
 					t.Errorf("the ConfigMap, which a policy is about by now, has %s", got)
 				}
-				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{1, 1}) {
-					t.Errorf("done %t, %v", now.done, now.tallies)
+				if now := stateOfFill(b); !now.done || now.of["p"] != (held{1, 1}) {
+					t.Errorf("done %t, %v", now.done, now.of)
 				}
 			})
 		})
@@ -107,7 +106,7 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 				if of, secrets := lists[0].Load(), lists[1].Load(); of != 1 || secrets < 5 {
 					t.Errorf("ConfigMaps were listed %d times, Secrets, which fail, %d times; want 1, and every %s", of, secrets, backFillRetry)
 				}
-				if now, _ := b.progress(); now.done {
+				if now := stateOfFill(b); now.done {
 					t.Error("it says that it is done")
 				}
 				fixture.PutConfigMap(api, "late", "") // while the webhook was away
@@ -118,8 +117,8 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 				}
 				well.Store(true)
 				elapse(time.Minute)
-				if now, _ := b.progress(); !now.done || now.tallies["p"] != (tally{3, 3}) {
-					t.Errorf("when all is well: done %t, %v", now.done, now.tallies)
+				if now := stateOfFill(b); !now.done || now.of["p"] != (held{3, 3}) {
+					t.Errorf("when all is well: done %t, %v", now.done, now.of)
 				}
 			})
 		})
@@ -130,9 +129,6 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 // yet would count as one that no policy is about, and the pass as complete.
 func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 	api := apitest.New()
-	for i := range mostNamespaces + 1 { // so many that all are listed at once
-		api.Put("namespaces", fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: n%03d, labels: {team: a}}}", i))
-	}
 	api.Put("deletionpolicies", inTeam)
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		var readable atomic.Bool
@@ -147,14 +143,14 @@ func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
 		fixture.PutConfigMap(api, "c", "")
 		b := filler(t, api, state, 0)
-		if err := b.newPass(nil).run(t.Context()); err == nil || err.Error() != "judge configmaps shop/c: read namespace shop: not now" {
+		if err := whole(t.Context(), b); err == nil || err.Error() != "judge configmaps shop/c: read namespace shop: not now" {
 			t.Errorf("error %v", err)
 		}
-		if now, _ := b.progress(); now.done {
+		if now := stateOfFill(b); now.done {
 			t.Error("it is complete, and one object could not be judged")
 		}
 		readable.Store(true)
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Error(err)
 		}
 		if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {

@@ -33,9 +33,9 @@ func failingServer(t *testing.T, answer func() *apitest.Reply) (*apitest.Server,
 	return api, n
 }
 
-// One broken kind stops nothing: the next ones are done beside it, it is given up after a minute,
-// and the next pass finds it well.
-func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
+// One broken kind stops nothing: it is given up, the next ones are done, and the next pass finds it
+// well.
+func TestBackFillGoesOnAfterAFailingKind(t *testing.T) {
 	var well atomic.Bool
 	api, n := failingServer(t, func() *apitest.Reply {
 		if well.Load() {
@@ -46,28 +46,28 @@ func TestBackFillGoesOnBesideAFailingKind(t *testing.T) {
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 0)
 		began := time.Now()
-		done := make(chan error, 1)
-		go func() { done <- b.newPass(nil).run(t.Context()) }()
-		<-time.After(10 * time.Second)
-		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" {
-			t.Errorf("after ten seconds the Secret has %s", got)
+		err := whole(t.Context(), b)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it was given up after %s", took)
 		}
-		err := <-done
-		if took := time.Since(began); took < backFillPatience || took > 2*backFillPatience {
-			t.Errorf("it was given up after %s, want %s", took, backFillPatience)
+		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" {
+			t.Errorf("the Secret has %s", got)
+		}
+		if now, _ := b.board.read(); now.counted.waits != "requests about configmaps are answered 429" {
+			t.Errorf("it says %q", now.counted.waits)
 		}
 		if err == nil || !strings.Contains(err.Error(), "put off: requests about configmaps are answered 429") {
 			t.Errorf("error %v", err)
 		}
-		if now, _ := b.progress(); now.done || now.tallies["p"].carrying != 1 {
-			t.Errorf("done %t, %+v", now.done, now.tallies)
+		if now := stateOfFill(b); now.done || now.of["p"].carrying != 1 {
+			t.Errorf("done %t, %+v", now.done, now.of)
 		}
 		well.Store(true)
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		if now, _ := b.progress(); !now.done || now.tallies["p"].carrying != int64(n+1) {
-			t.Errorf("done %t, %+v", now.done, now.tallies)
+		if now := stateOfFill(b); !now.done || now.of["p"].carrying != int64(n+1) {
+			t.Errorf("done %t, %+v", now.done, now.of)
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 	})
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 0)
-		if err := b.newPass(nil).run(t.Context()); err == nil || !strings.Contains(err.Error(), "busy") {
+		if err := whole(t.Context(), b); err == nil || !strings.Contains(err.Error(), "busy") {
 			t.Errorf("error %v", err)
 		}
 		if got := b.requests.Limiter.Failing(fixture.ConfigMaps); got != "requests about configmaps are answered 429" {
@@ -99,7 +99,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 		}
 		well.Store(true)
 		began := time.Now()
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took == 0 || lists.Load() != 2 || b.requests.Limiter.Failing(fixture.ConfigMaps) != "" {
@@ -111,7 +111,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 	})
 }
 
-// A kind that is only slow is not given up, and has several requests under way.
+// A kind that is only slow holds up no other, and is done in the end.
 func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 	api, n := failingServer(t, func() *apitest.Reply {
 		<-time.After(2 * time.Second)
@@ -120,21 +120,16 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 0)
 		began := time.Now()
-		done := make(chan error, 1)
-		go func() { done <- b.newPass(nil).run(t.Context()) }()
+		defer begin(t, b)()
 		<-time.After(20 * time.Second)
 		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" {
 			t.Errorf("after twenty seconds the Secret has %s", got)
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
+		for now := stateOfFill(b); !now.done; now = stateOfFill(b) {
+			<-now.news
 		}
-		took := time.Since(began)
-		if now, _ := b.progress(); !now.done || now.tallies["p"].carrying != int64(n+1) {
-			t.Errorf("done %t, %+v, after %s", now.done, now.tallies, took)
-		}
-		if most := time.Duration(n) * time.Second; took > most {
-			t.Errorf("%d objects took %s, want less than %s: several at once", n, took, most)
+		if took := time.Since(began); took > 10*time.Duration(n)*time.Second || stateOfFill(b).of["p"].carrying != int64(n+1) {
+			t.Errorf("%+v after %s", stateOfFill(b), took)
 		}
 	})
 }

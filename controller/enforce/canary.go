@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
@@ -27,8 +25,6 @@ const (
 	canaryEvery = 20 * time.Second
 	// canaryTimeout is more than the API server waits for a webhook.
 	canaryTimeout = (webhookTimeout + 3) * time.Second
-	// canaryPatience is after what time it is looked why there is no answer yet.
-	canaryPatience = 2 * time.Second
 	// configurationsSettle is how long API servers may take to go by webhook configurations that
 	// have changed.
 	configurationsSettle = 10 * time.Second
@@ -42,62 +38,37 @@ const (
 // it was sent with.
 type canary struct {
 	leases  typedcoordinationv1.LeaseInterface
-	knock   func(context.Context, called) door
+	board   *board
 	tell    func(is metav1.ConditionStatus, reason, message string) // of what is another than before
 	metrics *metrics
 	log     logr.Logger
-
-	mu      sync.Mutex
-	written writtenFor
-	seen    reach
-	of      *policies.Set // whose configurations had been written when that was seen
-	reached bool          // once; what came after does not matter
-	failing time.Time     // since when what is to be written could not be; zero: it could
-	behind  reach         // what that means for policies of which nothing is written; empty: nothing yet
-	changed await.Change  // when seen, of or behind change
 	news    chan struct{} // what was written is another
 }
 
-// writtenFor is what was written into the webhook configurations.
-type writtenFor struct {
-	set   *policies.Set
-	by    called
-	since time.Time // when they were last changed
-}
-
-func newCanary(leases typedcoordinationv1.LeaseInterface, knock func(context.Context, called) door, tell func(metav1.ConditionStatus, string, string), m *metrics, log logr.Logger) *canary {
-	return &canary{leases: leases, knock: knock, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
+func newCanary(leases typedcoordinationv1.LeaseInterface, b *board, tell func(metav1.ConditionStatus, string, string), m *metrics, log logr.Logger) *canary {
+	return &canary{leases: leases, board: b, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
 }
 
 // configured is told by who writes the webhook configurations that they are as a set wants them,
 // and whether they were not.
-func (c *canary) configured(set *policies.Set, by called, changed bool) {
+func (c *canary) configured(set *policies.Set, changed bool) {
 	if c == nil {
 		return
 	}
-	c.mu.Lock()
-	o := writtenFor{set: set, by: by, since: c.written.since}
-	if changed || c.written.set == nil {
-		o.since = time.Now()
-	}
-	fresh := changed || o.set != c.written.set
-	c.written = o
-	c.failing = time.Time{}
-	was, seen := c.behind, c.seen
-	if was != (reach{}) {
-		c.behind = reach{}
-		c.changed.Notify()
-		c.show()
-	}
-	if fresh {
+	was := c.update(func(a *asked) {
+		if changed || a.set == nil {
+			a.since = time.Now()
+		}
+		a.set, a.failing, a.behind = set, time.Time{}, reach{}
+	})
+	if changed || was.set != set {
 		select {
 		case c.news <- struct{}{}:
 		default:
 		}
 	}
-	c.mu.Unlock()
-	if was != (reach{}) && seen.status != "" {
-		c.tell(seen.status, seen.reason, seen.message)
+	if was.behind != (reach{}) && was.seen.status != "" {
+		c.tell(was.seen.status, was.seen.reason, was.seen.message)
 	}
 }
 
@@ -107,69 +78,58 @@ func (c *canary) unconfigured(err error) {
 	if c == nil {
 		return
 	}
-	c.mu.Lock()
-	never := c.written.set == nil
-	if c.failing.IsZero() {
-		c.failing = time.Now()
-	}
-	late := !never && c.behind == (reach{}) && time.Since(c.failing) >= configurationsSettle
-	if late {
-		c.behind = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + plainly(err.Error())}
-		c.changed.Notify()
-		c.show()
-	}
-	behind := c.behind
-	c.mu.Unlock()
+	why, late := plainly(err.Error()), false
+	behind := reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + why}
+	was := c.update(func(a *asked) {
+		if a.failing.IsZero() {
+			a.failing = time.Now()
+		}
+		if late = a.set != nil && a.behind == (reach{}) && time.Since(a.failing) >= configurationsSettle; late {
+			a.behind = behind
+		}
+	})
 	if late {
 		c.tell(behind.status, behind.reason, behind.message)
 	}
-	if never {
-		c.see(reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + plainly(err.Error())}, nil)
+	if was.set == nil {
+		c.see(reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + why}, nil)
 	}
 }
 
-// now is what is known about policies in force, and a channel that is closed when that changes.
-func (c *canary) now(inForce *policies.Set) (reach, <-chan struct{}) {
-	if c == nil {
-		return notConfigured, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known(inForce), c.changed.Next()
-}
-
-// known is what was seen, where it was seen of the policies in force: what is new is asked about
-// first. For no policies in particular, nothing has been written yet.
-func (c *canary) known(inForce *policies.Set) reach {
-	if c.of != nil && c.of != inForce {
-		return c.behind
-	}
-	return c.seen
-}
-
-// show has the metric say what is known.
-func (c *canary) show() {
-	c.metrics.reachable.Reset()
-	for _, r := range []reach{c.seen, c.behind} {
-		switch r.status {
-		case metav1.ConditionTrue:
-			c.metrics.reachable.WithLabelValues(r.reason).Set(1)
-		case metav1.ConditionFalse:
-			c.metrics.reachable.WithLabelValues(r.reason).Set(0)
+// update changes what is known, has the metric say it, and returns what it was.
+func (c *canary) update(change func(*asked)) (was asked) {
+	return c.board.update(func(s *snapshot) {
+		change(&s.asked)
+		c.metrics.reachable.Reset()
+		for _, r := range []reach{s.asked.seen, s.asked.behind} {
+			switch r.status {
+			case metav1.ConditionTrue:
+				c.metrics.reachable.WithLabelValues(r.reason).Set(1)
+			case metav1.ConditionFalse:
+				c.metrics.reachable.WithLabelValues(r.reason).Set(0)
+			}
 		}
+	}).asked
+}
+
+// about is what is known about policies in force: what was seen, where it was seen of these, since
+// what is new is asked about first. For no policies in particular, nothing has been written yet.
+func (a *asked) about(inForce *policies.Set) reach {
+	if a.of != nil && a.of != inForce {
+		return a.behind
 	}
+	return a.seen
 }
 
 // wasReached is nil once the API server has asked the webhook and was answered, for good; before
 // that it says what was seen last.
 func (c *canary) wasReached() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	now, _ := c.board.read()
 	switch {
-	case c.reached:
+	case now.asked.reached:
 		return nil
-	case c.seen.message != "":
-		return errors.New(c.seen.message)
+	case now.asked.seen.message != "":
+		return errors.New(now.asked.seen.message)
 	}
 	return errNotTried
 }
@@ -179,17 +139,11 @@ func (c *canary) wasReached() error {
 var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being written, or were a moment ago")
 
 func (c *canary) see(r reach, of *policies.Set) {
-	c.mu.Lock()
-	was := c.seen
-	c.reached = c.reached || r.status == metav1.ConditionTrue
-	same := r == was && c.of == of
-	if !same {
-		c.seen, c.of = r, of
-		c.changed.Notify()
-	}
-	c.show()
-	c.mu.Unlock()
-	if r.status != was.status || r.reason != was.reason {
+	was := c.update(func(a *asked) {
+		a.reached = a.reached || r.status == metav1.ConditionTrue
+		a.seen, a.of = r, of
+	})
+	if r.status != was.seen.status || r.reason != was.seen.reason {
 		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason, "message", r.message)
 		c.tell(r.status, r.reason, r.message)
 	}
@@ -199,11 +153,9 @@ func (c *canary) see(r reach, of *policies.Set) {
 func (c *canary) run(ctx context.Context) {
 	for {
 		pause := canaryEvery
-		c.mu.Lock()
-		o := c.written
-		c.mu.Unlock()
-		if o.set != nil {
-			r := c.try(ctx, o)
+		now, _ := c.board.read()
+		if o := now.asked; o.set != nil {
+			r := c.try(ctx)
 			if ctx.Err() != nil {
 				return
 			}
@@ -230,7 +182,7 @@ func (c *canary) run(ctx context.Context) {
 func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is metav1.ConditionStatus, message string) {
 	number := newNumber()
 	err := leases.Delete(ctx, policies.Canary, canaryDelete(number))
-	r := reachOf(err, policies.CanaryAnswer(number), notKnocked)
+	r := reachOf(err, policies.CanaryAnswer(number))
 	switch {
 	case apierrors.IsNotFound(err):
 		r.message += ": the controller makes it when it leads: see that one does"
@@ -248,21 +200,11 @@ func canaryDelete(number int64) metav1.DeleteOptions {
 }
 
 // try sends the canary once.
-func (c *canary) try(ctx context.Context, o writtenFor) reach {
+func (c *canary) try(ctx context.Context) reach {
 	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()
 	number := newNumber()
-	sent := make(chan error, 1)
-	go func() { sent <- c.send(ctx, number) }()
-	found := notKnocked
-	var err error
-	select {
-	case err = <-sent:
-	case <-time.After(canaryPatience):
-		found = c.knock(ctx, o.by)
-		err = <-sent
-	}
-	return reachOf(err, policies.CanaryAnswer(number), found)
+	return reachOf(c.send(ctx, number), policies.CanaryAnswer(number))
 }
 
 // send deletes the Lease in a dry run, once there is one that comes to Weir.

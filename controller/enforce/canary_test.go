@@ -33,7 +33,6 @@ type nest struct {
 
 	mu     sync.Mutex
 	answer func(number int64) error
-	found  door
 	told   []string
 }
 
@@ -51,6 +50,12 @@ func (n *nest) news() []string {
 	told := n.told
 	n.told = nil
 	return told
+}
+
+// known is what is known of policies in force.
+func (n *nest) known(set *policies.Set) reach {
+	now, _ := n.board.read()
+	return now.asked.about(set)
 }
 
 func webhookDenies(number int64) error {
@@ -84,17 +89,12 @@ func inNest(t *testing.T, test func(t *testing.T, n *nest)) {
 			n.mu.Unlock()
 			return true, nil, answer(*d.DeleteOptions.GracePeriodSeconds)
 		})
-		knock := func(context.Context, called) door {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			return n.found
-		}
 		tell := func(is metav1.ConditionStatus, reason, _ string) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.told = append(n.told, string(is)+" "+reason)
 		}
-		n.canary = newCanary(n.client.CoordinationV1().Leases("weir-system"), knock, tell, testEnforcementMetrics(t), logr.Discard())
+		n.canary = newCanary(n.client.CoordinationV1().Leases("weir-system"), &board{}, tell, testEnforcementMetrics(t), logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); n.run(ctx) }()
@@ -127,16 +127,16 @@ func TestCanarySeesOutages(t *testing.T) {
 		if len(n.client.Actions()) > 0 {
 			t.Errorf("requests %v", n.client.Actions())
 		}
-		n.configured(set, called{}, true)
+		n.configured(set, true)
 		elapse(5 * time.Second)
 		step("API servers may take some time to read a configuration")
 		n.asks(webhookDenies)
 		elapse(canaryRetry)
 		step("they have", "True Reached")
-		if r, _ := n.now(set); r.status != metav1.ConditionTrue {
+		if r := n.known(set); r.status != metav1.ConditionTrue {
 			t.Errorf("of these policies %+v is known", r)
 		}
-		if r, _ := n.now(&policies.Set{}); r != (reach{}) {
+		if r := n.known(&policies.Set{}); r != (reach{}) {
 			t.Errorf("of other policies %+v is known", r)
 		}
 		n.asks(webhookFails(`failed to call webhook: Post "https://h/t/canary": dial tcp 10.0.0.1:443: connect: connection refused`))
@@ -145,17 +145,12 @@ func TestCanarySeesOutages(t *testing.T) {
 		n.asks(webhookFails("failed to call webhook: tls: failed to verify certificate: x509: unknown authority"))
 		elapse(within)
 		step("another does", "False NotTrusted")
-		for found, want := range map[door]string{doorOpen: "False TooSlow", doorShut: "False NotReached"} {
-			n.mu.Lock()
-			n.found = found
-			n.mu.Unlock()
-			n.asks(func(int64) error {
-				<-time.After(webhookTimeout * time.Second)
-				return webhookFails(`failed to call webhook: Post "https://h/t/canary": context deadline exceeded`)(0)
-			})
-			elapse(within)
-			step(fmt.Sprint("it is silent, door ", found), want)
-		}
+		n.asks(func(int64) error {
+			<-time.After(webhookTimeout * time.Second)
+			return webhookFails(`failed to call webhook: Post "https://h/t/canary": context deadline exceeded`)(0)
+		})
+		elapse(within)
+		step("it is silent", "False NotReached")
 		n.asks(letsPass)
 		elapse(within)
 		step("the API server does not ask", "False NotAsked")
@@ -165,7 +160,7 @@ func TestCanarySeesOutages(t *testing.T) {
 		n.asks(webhookDenies)
 		elapse(within)
 		step("all is well", "True Reached")
-		n.configured(set, called{}, false)
+		n.configured(set, false)
 		elapse(within)
 		step("and stays so")
 	})
@@ -175,7 +170,7 @@ func TestCanarySeesOutages(t *testing.T) {
 func TestCanaryKeepsItsObject(t *testing.T) {
 	inNest(t, func(t *testing.T, n *nest) {
 		n.asks(webhookDenies)
-		n.configured(&policies.Set{}, called{}, true)
+		n.configured(&policies.Set{}, true)
 		elapse(time.Second)
 		if diff := cmp.Diff([]string{"True Reached"}, n.news()); diff != "" {
 			t.Error(diff)
@@ -218,7 +213,7 @@ func TestTheFirstAnswerIsWaitedForAndNoOther(t *testing.T) {
 		n.unconfigured(errors.New("the webhook's CA is not known"))
 		waits("without a certificate", "the webhook's CA is not known")
 		n.asks(webhookFails(`failed to call webhook: Post "https://h/t/canary": dial tcp 10.0.0.1:443: connect: connection refused`))
-		n.configured(&policies.Set{}, called{}, true)
+		n.configured(&policies.Set{}, true)
 		elapse(time.Second)
 		waits("nobody listens", "connection refused")
 		n.asks(func(int64) error { return errors.New("no right to") })
@@ -234,8 +229,8 @@ func TestTheFirstAnswerIsWaitedForAndNoOther(t *testing.T) {
 		}
 		n.asks(webhookFails("failed to call webhook: EOF"))
 		elapse(within)
-		if err := e.Reached(); err != nil || n.seen.reason != "NotReached" {
-			t.Errorf("an outage (%s) has it wait again: %v", n.seen.reason, err)
+		if now, _ := n.board.read(); e.Reached() != nil || now.asked.seen.reason != "NotReached" {
+			t.Errorf("an outage (%s) has it wait again: %v", now.asked.seen.reason, e.Reached())
 		}
 	})
 	if err := (&Enforcer{}).Reached(); err != nil {
@@ -251,7 +246,7 @@ func TestCanaryTellsWhatCouldNotBeConfigured(t *testing.T) {
 			t.Error(diff)
 		}
 		n.asks(webhookDenies)
-		n.configured(&policies.Set{}, called{}, true)
+		n.configured(&policies.Set{}, true)
 		elapse(time.Second)
 		n.unconfigured(errors.New("etcd is away"))
 		if diff := cmp.Diff([]string{"True Reached"}, n.news()); diff != "" {
@@ -266,11 +261,11 @@ func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
 	inNest(t, func(t *testing.T, n *nest) {
 		first, second := &policies.Set{}, &policies.Set{}
 		n.asks(webhookDenies)
-		n.configured(first, called{}, true)
+		n.configured(first, true)
 		elapse(configurationsSettle + time.Second)
 		says := func(what string, set *policies.Set, want metav1.ConditionStatus, words string, news ...string) {
 			t.Helper()
-			r, _ := n.now(set)
+			r := n.known(set)
 			if r.status != want || !strings.Contains(r.message, words) {
 				t.Errorf("%s: %+v, want %s and %q", what, r, want, words)
 			}
@@ -290,7 +285,7 @@ func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
 		if got := gauges(t, n.metrics.reachable); got != "NotConfigured=0 Reached=1" {
 			t.Errorf("the metric says %s", got)
 		}
-		n.configured(second, called{}, true)
+		n.configured(second, true)
 		elapse(configurationsSettle + canaryEvery)
 		says("it could be written", second, metav1.ConditionTrue, "", "True Reached")
 		if got := gauges(t, n.metrics.reachable); got != "Reached=1" {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -57,14 +56,13 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			events = append(events, graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, Namespace: "shop", Name: fmt.Sprint("s", i), UID: fixture.UIDOf(fmt.Sprint(i)), ResourceVersion: "5"}})
 		}
 		b.store.Apply(events...)
-		c := newCensus(b.store, b.lister, state, logr.Discard())
 		var lists []string
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			lists = append(lists, r.Path)
 			return nil
 		})
 		got := map[string]string{}
-		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
+		for key, n := range counts(t, b) {
 			got[key.String()] = fmt.Sprint(n.matched, " ", n.failed, " ", n.unknown, " ", n.last)
 		}
 		if diff := cmp.Diff(map[string]string{
@@ -95,7 +93,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 			}
 			return nil
 		})
-		for key, n := range c.count(t.Context(), state.Set(), nil).totals() {
+		for key, n := range counts(t, b) {
 			if about := key.Kind != "DrainPolicy" && key.Name != "looks" && key.Name != "secrets" && key.Name != "prod"; n.unknown != about {
 				t.Errorf("configmaps cannot be listed: %s is unknown: %t", key, n.unknown)
 			}
@@ -103,23 +101,25 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	})
 }
 
-// A list that begins again counts nothing twice, and what all policies about a kind select by is
+// A list that grows too old counts nothing twice, and what all policies about a kind select by is
 // for the API server to select.
 func TestCountingAsksForLittle(t *testing.T) {
 	api := apitest.New()
+	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	for i := range 600 {
 		fixture.PutConfigMap(api, fmt.Sprintf("c%04d", i), kept)
 	}
 	api.Put("deletionpolicies", strings.ReplaceAll(keptOnly, "propagation: {default: Orphan}", "protection: {confirmation: Required}"))
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		b := filler(t, api, state, 50)
-		c := newCensus(b.store, b.lister, state, logr.Discard())
 		pages, selectors := 0, map[string]bool{}
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if pages++; pages == 2 {
-				return apitest.Refuse(410, "Expired", "too old")
-			}
 			query, err := url.ParseQuery(r.Query)
+			if pages++; pages == 2 {
+				reply := apitest.Refuse(410, "Expired", "too old")
+				reply.Body.(map[string]any)["metadata"] = map[string]any{"continue": query.Get("continue")}
+				return reply
+			}
 			if err != nil {
 				t.Error(err)
 			}
@@ -127,7 +127,7 @@ func TestCountingAsksForLittle(t *testing.T) {
 			return nil
 		})
 		key := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
-		if n := c.count(t.Context(), state.Set(), nil).totals()[key]; n.matched != 600 {
+		if n := counts(t, b)[key]; n.matched != 600 {
 			t.Errorf("counted %+v", n)
 		}
 		if diff := cmp.Diff(map[string]bool{"kept in (yes)": true}, selectors); diff != "" {
@@ -136,51 +136,11 @@ func TestCountingAsksForLittle(t *testing.T) {
 	})
 }
 
-// A policy that changes has those kinds listed again that it is about.
-func TestCensusListsAgainOnlyWhatAPolicyIsAbout(t *testing.T) {
-	api := apitest.New()
-	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-	fixture.PutConfigMap(api, "c", kept)
-	api.Put("deletionpolicies", keptOnly)
-	const selected = "match: {resources: [{apiGroups: [''], resources: [secrets]}], objectSelector: {matchLabels: {a: '%s'}}}, propagation: {default: Orphan}"
-	secrets := func(label string) {
-		api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: s}, spec: {"+fmt.Sprintf(selected, label)+"}}")
-	}
-	secrets("b")
-	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 50)
-		c := newCensus(b.store, b.lister, state, logr.Discard())
-		var lists []string
-		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if kind, core := strings.CutPrefix(r.Path, "/api/v1/"); core && !strings.Contains(r.Query, "watch=") {
-				lists = append(lists, kind)
-			}
-			return nil
-		})
-		count := func(last *censusResult) (*censusResult, string) {
-			lists = nil
-			found := c.count(t.Context(), state.Set(), last)
-			return found, strings.Join(lists, " ")
-		}
-		first, listed := count(nil)
-		if listed != "configmaps secrets" {
-			t.Errorf("listed %s at first", listed)
-		}
-		changed := state.Changed()
-		secrets("c")
-		<-changed
-		second, listed := count(first)
-		if listed != "secrets" {
-			t.Errorf("listed %q, want secrets alone", listed)
-		}
-		if n := second.totals()[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}]; n.matched != 1 {
-			t.Errorf("counted %+v", n)
-		}
-		if _, listed = count(second); listed != "" {
-			t.Errorf("listed %q though nothing has changed", listed)
-		}
-		if _, listed = count(nil); listed != "configmaps secrets" {
-			t.Errorf("listed %q when it is time", listed)
-		}
-	})
+// counts are those of a pass.
+func counts(t *testing.T, b *backFill) map[policies.PolicyKey]tally {
+	t.Helper()
+	clear(b.looks)
+	b.pass(t.Context())
+	now, _ := b.board.read()
+	return now.counted.tallies
 }

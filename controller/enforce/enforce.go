@@ -35,7 +35,6 @@ type Enforcer struct {
 	configurator *configurator // nil: it is not known where the webhook is
 	canary       *canary       // nil as well
 	status       *statusWriter
-	census       *census
 	log          logr.Logger
 }
 
@@ -105,12 +104,13 @@ func New(o Options) (*Enforcer, error) {
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
 	e.propagator.enforced, e.propagator.shown = o.Enforced, o.Watcher.Shown
-	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, m, o.Log)
-	e.census = newCensus(s, lister.Through(patiently(r)), o.Policies, o.Log)
-	e.status = &statusWriter{client: dyn, census: e.census, tell: rep.Policy, policies: o.Policies, order: ordererOf(o), served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, backFill: e.backFill, metrics: m, log: o.Log}
+	now := &board{}
+	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, now, m, o.Log)
+	e.status = &statusWriter{client: dyn, board: now, tell: rep.Policy, policies: o.Policies, order: ordererOf(o),
+		served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
 	core, err := typedcorev1.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for namespaces, ConfigMaps and the webhook's Service: %w", err)
+		return nil, fmt.Errorf("make a client for namespaces and ConfigMaps: %w", err)
 	}
 	if o.FilesIn != "" {
 		e.status.files = &fileReport{maps: core.ConfigMaps(o.FilesIn), namespace: o.FilesIn}
@@ -125,9 +125,8 @@ func New(o Options) (*Enforcer, error) {
 			return nil, fmt.Errorf("make a leases client: %w", err)
 		}
 		if o.Webhooks.CanaryNamespace != "" {
-			knocker := &knocker{target: o.Webhooks, services: core, port: servicePort}
-			e.canary = newCanary(leases.Leases(o.Webhooks.CanaryNamespace), knocker.knock, rep.Enforced, m, o.Log)
-			e.status.canary = e.canary
+			e.canary = newCanary(leases.Leases(o.Webhooks.CanaryNamespace), now, rep.Enforced, m, o.Log)
+			e.status.asks = true
 		}
 		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}
 	}
@@ -171,7 +170,6 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Go(func() { e.propagator.run(ctx) })
 	wg.Go(func() { e.backFill.run(ctx) })
 	wg.Go(func() { e.status.run(ctx) })
-	wg.Go(func() { e.census.run(ctx) })
 	if e.configurator != nil {
 		wg.Go(func() { e.configurator.run(ctx) })
 		if e.canary != nil {

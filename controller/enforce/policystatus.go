@@ -34,12 +34,11 @@ const servedEvery = 30 * time.Second
 type statusWriter struct {
 	client   dynamic.Interface
 	policies *live.State
-	backFill *backFill
-	canary   *canary // nil: this process does not have the API server ask
+	board    *board
+	asks     bool // this process has the API server ask, and tries whether it does
 	served   func() *served
 	order    orderer
 	files    *fileReport // nil: it is not known where
-	census   *census
 	// tell makes an Event on a policy.
 	tell    func(policy map[string]any, eventType, reason, message string)
 	metrics *metrics
@@ -49,11 +48,16 @@ type statusWriter struct {
 func (w *statusWriter) run(ctx context.Context) {
 	for {
 		changed := w.policies.Changed()
-		filled, progress := w.backFill.progress()
+		now, news := w.board.read()
+		f := facts{reached: notConfigured, order: w.order, serves: w.served()}
 		set := w.policies.Set()
-		reached, seen := w.canary.now(set)
-		counts, counting := w.census.now(set)
-		failed := w.write(ctx, facts{filled: filled, reached: reached, order: w.order, counts: counts, serves: w.served()})
+		if w.asks {
+			f.reached = now.asked.about(set)
+		}
+		if now.counted.of == set {
+			f.counted = now.counted
+		}
+		failed := w.write(ctx, f)
 		var again <-chan time.Time
 		if failed {
 			again = time.After(5 * statusEvery)
@@ -62,9 +66,7 @@ func (w *statusWriter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-progress:
-		case <-seen:
-		case <-counting:
+		case <-news:
 		case <-time.After(servedEvery):
 		case <-again:
 		}
@@ -78,10 +80,9 @@ func (w *statusWriter) run(ctx context.Context) {
 
 // facts are what the status of policies says, as far as is known.
 type facts struct {
-	filled  progress // of back-fill
+	counted counted
 	reached reach
 	order   orderer
-	counts  map[policies.PolicyKey]counted
 	serves  *served
 }
 
@@ -176,27 +177,27 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	} else {
 		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
 	}
-	t, ok := f.filled.tallies[s.Policy.Name]
-	switch counted := ok || f.filled.done; {
+	t, known := f.counted.tallies[s.Policy]
+	switch {
 	case !s.Ready: // how many objects it is about, and carry the finalizer, stays what was counted last
 		if meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionBackFilled) != nil {
-			set(backFilled(s, f.filled, generation))
+			set(backFilled(s, f.counted, generation))
 		}
-	case s.Policy.Kind == "DeletionPolicy" && counted && s.Propagates:
+	case s.Propagates && (t.wanted > 0 || f.counted.done):
 		if !s.Uncounted {
-			want.Matched, want.Stamped = &t.matched, &t.carrying
+			want.Matched, want.Stamped = &t.wanted, &t.carrying
 		}
-		set(backFilled(s, f.filled, generation))
-	case s.Brakes && f.filled.done:
-		set(backFilled(s, f.filled, generation))
+		set(backFilled(s, f.counted, generation))
+	case s.Brakes && f.counted.done:
+		set(backFilled(s, f.counted, generation))
 	}
 	want.withdraw(s)
-	if c, ok := f.counts[s.Policy]; ok {
-		if !c.unknown && !s.Propagates && !s.Uncounted {
-			want.Matched = &c.matched
+	if known && f.counted.complete {
+		if !t.unknown && !s.Propagates && !s.Uncounted {
+			want.Matched = &t.matched
 		}
 		if s.Conditions {
-			set(evaluates(s, c, generation))
+			set(evaluates(s, t, generation))
 		}
 	}
 	if c, known := f.serves.resolved(s.Names, generation); known {
@@ -266,7 +267,7 @@ func stateOf(s policies.Status) string {
 	return "broken"
 }
 
-func evaluates(s policies.Status, c counted, generation int64) metav1.Condition {
+func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	out := metav1.Condition{Type: v1alpha1.ConditionEvaluates, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
 	switch {
@@ -303,7 +304,7 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 // notInForce is what the other conditions of a policy say that cannot be compiled.
 const notInForce = "the policy is not in force: the condition Ready says why"
 
-func backFilled(s policies.Status, now progress, generation int64) metav1.Condition {
+func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
 	switch {
@@ -315,8 +316,8 @@ func backFilled(s policies.Status, now progress, generation int64) metav1.Condit
 		if !s.Uncounted {
 			c.Message += "; status.stamped says how far"
 		}
-		if s := now.speed.String(); s != "" {
-			c.Message += ": " + s
+		if now.waits != "" {
+			c.Message += ": " + now.waits
 		}
 	}
 	return c

@@ -80,10 +80,10 @@ func TestStatusOfPolicies(t *testing.T) {
 		good, ready := "deletionpolicies.weir.dev/good", "Ready=True Compiled generation 1: the policy is in force"
 		var seen reach
 		var order orderer
-		step := func(what string, tallies map[string]tally, done bool, patches int, key string, want ...string) {
+		step := func(what string, tallies map[policies.PolicyKey]tally, done bool, patches int, key string, want ...string) {
 			t.Helper()
 			api.Requests()
-			if w.write(t.Context(), facts{filled: progress{tallies: tallies, done: done}, reached: seen, order: order, serves: serves}) {
+			if w.write(t.Context(), facts{counted: counted{tallies: tallies, done: done}, reached: seen, order: order, serves: serves}) {
 				t.Errorf("%s: it failed", what)
 			}
 			if got := api.Requests(); len(got) != patches {
@@ -100,17 +100,17 @@ func TestStatusOfPolicies(t *testing.T) {
 			"Enforced=False NotReady generation 1: the policy is not in force")
 		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.stamped says how far"
 		done := "BackFilled=True Done generation 1: all objects that the policy is about are as it asks"
-		step("under way", map[string]tally{"good": {matched: 5, carrying: 2}}, false, 1, good, ready, progress, "2 of 5")
-		step("further", map[string]tally{"good": {matched: 5, carrying: 3}}, false, 1, good, ready, progress, "3 of 5")
+		step("under way", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 2}}, false, 1, good, ready, progress, "2 of 5")
+		step("further", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 3}}, false, 1, good, ready, progress, "3 of 5")
 		step("between two passes nothing is forgotten", nil, false, 0, good, ready, progress, "3 of 5")
 		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", ready,
 			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs")
-		step("done", map[string]tally{"good": {matched: 5, carrying: 5}}, true, 1, good, ready, done, "5 of 5")
+		step("done", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 5}}, true, 1, good, ready, done, "5 of 5")
 		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
 		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
-		seen = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
+		seen = reachOf(errors.New(canaryDenied+"1"), "1")
 		step("the API server asks", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=True Reached generation 1: "+saysReached)
-		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
+		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		step("it does no more: all policies but broken ones say so", nil, true, 4, good, ready, done,
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "0 of 0")
 		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", ready,
@@ -122,10 +122,10 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		order = byWebhook
-		seen = (&canary{seen: reachOf(nil, "1", notKnocked), of: &policies.Set{}}).known(state.Set())
+		seen = (&asked{seen: reachOf(nil, "1"), of: &policies.Set{}}).about(state.Set())
 		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
-		if r := (&canary{seen: notConfigured, of: state.Set()}).known(state.Set()); r != notConfigured {
+		if r := (&asked{seen: notConfigured, of: state.Set()}).about(state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
 		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
@@ -137,7 +137,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		serves = &served{resources: serves.resources, silent: []string{""}}
 		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
-		seen, _ = (*canary)(nil).now(state.Set())
+		seen = notConfigured
 		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
@@ -178,20 +178,20 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		}
 		const drains, guards, ready = "drainpolicies.weir.dev/order", "deletionpolicies.weir.dev/guard", "Ready=True Compiled generation 1: the policy is in force"
 		step("all waves are named", facts{}, nil, drains, ready, "pods, rest")
-		counts := map[policies.PolicyKey]counted{guard: {matched: 4, failed: 2, last: "no such key"}, order: {matched: 7}}
-		step("a condition fails", facts{counts: counts}, []string{"guard Warning Evaluates ConditionFails"}, guards,
+		counts := map[policies.PolicyKey]tally{guard: {matched: 4, failed: 2, last: "no such key"}, order: {matched: 7}}
+		step("a condition fails", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Warning Evaluates ConditionFails"}, guards,
 			ready, "Evaluates=False ConditionFails generation 1: its conditions fail for 2 objects, about which failurePolicy decides, the last of them", "4")
-		step("namespaces are counted", facts{counts: counts}, nil, drains, ready, "7", "pods, rest")
-		counts = map[policies.PolicyKey]counted{guard: {matched: 1, unknown: true}}
-		step("it does no more, and not all could be counted", facts{counts: counts}, []string{"guard Normal Evaluates Evaluated"}, guards,
+		step("namespaces are counted", facts{counted: counted{tallies: counts, complete: true}}, nil, drains, ready, "7", "pods, rest")
+		counts = map[policies.PolicyKey]tally{guard: {matched: 1, unknown: true}}
+		step("it does no more, and not all could be counted", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Normal Evaluates Evaluated"}, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
-		step("back-fill says nothing of a policy that adds no finalizer", facts{filled: progress{done: true, tallies: map[string]tally{}}}, nil, guards,
+		step("back-fill says nothing of a policy that adds no finalizer", facts{counted: counted{done: true}}, nil, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
-		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1", notKnocked)
+		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,
 			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "4")
-		reached = reachOf(errors.New(canaryDenied+"1"), "1", notKnocked)
+		reached = reachOf(errors.New(canaryDenied+"1"), "1")
 		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached", "order Normal Enforced Reached"}, drains, ready,
 			"Enforced=True Reached generation 1: "+saysReached, "7", "pods, rest")
 	})

@@ -44,16 +44,6 @@ func (o orderer) kept(asked reach) reach {
 	return asked
 }
 
-// door is what is found out from the controller while the API server waits for an answer.
-type door uint8
-
-const (
-	notKnocked door = iota
-	doorShut        // no connection
-	doorOpen        // a connection, and no answer
-	doorAnswers
-)
-
 // The words of the API server about the canary's webhook.
 const (
 	canaryDenied = `admission webhook "` + string(policies.WebhookCanary) + `" denied the request: `
@@ -64,19 +54,17 @@ const (
 const (
 	saysReached    = "the API server asks weir's webhook, and is answered"
 	saysNotReached = "the API server does not reach weir's webhook, and nothing is judged: see that it runs and is ready, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNoAnswer   = "the API server gets no answer from weir's webhook in time, and nothing is judged: see its load and its limits, and that neither a firewall nor a NetworkPolicy is between: "
 	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and nothing is judged: see that it is for the name or address in the webhook configurations, and signed by the CA there: "
 	saysRefused    = "weir's webhook, or what is in its place, sends the API server away, and nothing is judged: see its log: "
-	saysTooSlow    = "weir's webhook does not answer the API server in time, and nothing is judged: see its load and its limits: "
-	saysShutOut    = "the API server gets no answer from weir's webhook, which answers weir's controller, and nothing is judged: see that neither a firewall nor a NetworkPolicy is between the API server and the webhook: "
 	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and nothing is judged: see that its admission plugin ValidatingAdmissionWebhook is on, and that its time to read the webhook configurations is over"
 	saysDrained    = "weir empties namespaces itself, wave by wave"
 	saysNotDrained = "weir drains no namespaces, and no wave holds: --drain-namespaces is off"
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
 )
 
-// reachOf reads what became of a dry-run delete that should come back refused with an answer. What
-// a door showed is only asked where the API server cannot tell one silence from another.
-func reachOf(err error, answer string, d door) reach {
+// reachOf reads what became of a dry-run delete that should come back refused with an answer.
+func reachOf(err error, answer string) reach {
 	if err == nil {
 		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotAsked, saysNotAsked}
 	}
@@ -94,14 +82,7 @@ func reachOf(err error, answer string, d door) reach {
 	no := func(reason, says string) reach { return reach{metav1.ConditionFalse, reason, says + why} }
 	switch {
 	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled", "TLS handshake timeout"):
-		switch d {
-		case doorOpen:
-			return no(v1alpha1.ReasonTooSlow, saysTooSlow)
-		case doorAnswers:
-			return no(v1alpha1.ReasonNotReached, saysShutOut)
-		case notKnocked, doorShut:
-		}
-		return no(v1alpha1.ReasonNotReached, saysNotReached)
+		return no(v1alpha1.ReasonNotReached, saysNoAnswer)
 	case containsAny(why, "remote error: tls"): // it wants a client certificate
 		return no(v1alpha1.ReasonRefused, saysRefused)
 	case containsAny(why, "x509:", "tls: failed to verify"):

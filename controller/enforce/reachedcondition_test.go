@@ -25,45 +25,39 @@ func TestWhyTheAPIServerDoesNotAsk(t *testing.T) {
 	const call = `Internal error occurred: failed calling webhook "canary.weir.dev": failed to call webhook: `
 	for name, c := range map[string]struct {
 		err  string
-		door door
 		want string // status and reason
 	}{
-		"our refusal":             {`admission webhook "canary.weir.dev" denied the request: ours`, notKnocked, "True Reached"},
-		"somebody else's number":  {`admission webhook "canary.weir.dev" denied the request: theirs`, notKnocked, "False Refused"},
-		"let pass":                {"", notKnocked, "False NotAsked"},
-		"nobody listens":          {post + "dial tcp 10.0.0.7:443: connect: connection refused", notKnocked, "False NotReached"},
-		"no name":                 {post + "dial tcp: lookup weir.test on 10.0.0.10:53: no such host", notKnocked, "False NotReached"},
-		"DNS that fails":          {post + "dial tcp: lookup weir.test on 10.0.0.10:53: server misbehaving", notKnocked, "False NotReached"},
-		"no route":                {post + "dial tcp 10.0.0.7:443: connect: no route to host", notKnocked, "False NotReached"},
-		"no pod":                  {post + `no endpoints available for service "weir-webhook"`, notKnocked, "False NotReached"},
-		"no Service":              {post + `service "weir-webhook" not found`, notKnocked, "False NotReached"},
-		"cut off":                 {post + "EOF", notKnocked, "False NotReached"},
-		"reset":                   {post + "read tcp 10.0.0.1:53122->10.0.0.7:443: read: connection reset by peer", notKnocked, "False NotReached"},
-		"packets are dropped":     {post + "context deadline exceeded", doorShut, "False NotReached"},
-		"for the API server only": {post + "context deadline exceeded", doorAnswers, "False NotReached"},
-		"nobody has knocked":      {post + "context deadline exceeded", notKnocked, "False NotReached"},
-		"it hangs":                {post + "context deadline exceeded", doorOpen, "False TooSlow"},
-		"it hangs, in TLS":        {post + "net/http: TLS handshake timeout", doorOpen, "False TooSlow"},
-		"it hangs, as older ones say": {post + "net/http: request canceled (Client.Timeout exceeded while awaiting headers)", doorOpen,
-			"False TooSlow"},
-		"another CA":   {post + "tls: failed to verify certificate: x509: certificate signed by unknown authority", notKnocked, "False NotTrusted"},
-		"another name": {post + "tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs", notKnocked, "False NotTrusted"},
-		"expired": {post + "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-01-01T00:00:00Z is after 2025-01-01T00:00:00Z", notKnocked,
-			"False NotTrusted"},
-		"it wants a certificate": {post + "remote error: tls: certificate required", notKnocked, "False Refused"},
-		"another token":          {call + "the server could not find the requested resource", notKnocked, "False Refused"},
-		"it is starting":         {call + `an error on the server ("weir is starting: waiting for the first list of namespaces") has prevented the request from succeeding`, notKnocked, "False Refused"},
-		"too busy":               {call + "the server has received too many requests and has asked us to try again later", notKnocked, "False Refused"},
-		"no right to":            {`leases.coordination.k8s.io "weir-canary" is forbidden: User "weir" cannot delete resource "leases"`, notKnocked, "Unknown NotTried"},
-		"another's webhook":      {`admission webhook "other.example.com" denied the request: leases are ours`, notKnocked, "Unknown NotTried"},
-		"no API server":          {`Delete "https://10.0.0.1:6443/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/weir-canary": dial tcp 10.0.0.1:6443: connect: connection refused`, notKnocked, "Unknown NotTried"},
+		"our refusal":                 {`admission webhook "canary.weir.dev" denied the request: ours`, "True Reached"},
+		"somebody else's number":      {`admission webhook "canary.weir.dev" denied the request: theirs`, "False Refused"},
+		"let pass":                    {"", "False NotAsked"},
+		"nobody listens":              {post + "dial tcp 10.0.0.7:443: connect: connection refused", "False NotReached"},
+		"no name":                     {post + "dial tcp: lookup weir.test on 10.0.0.10:53: no such host", "False NotReached"},
+		"DNS that fails":              {post + "dial tcp: lookup weir.test on 10.0.0.10:53: server misbehaving", "False NotReached"},
+		"no route":                    {post + "dial tcp 10.0.0.7:443: connect: no route to host", "False NotReached"},
+		"no pod":                      {post + `no endpoints available for service "weir-webhook"`, "False NotReached"},
+		"no Service":                  {post + `service "weir-webhook" not found`, "False NotReached"},
+		"cut off":                     {post + "EOF", "False NotReached"},
+		"reset":                       {post + "read tcp 10.0.0.1:53122->10.0.0.7:443: read: connection reset by peer", "False NotReached"},
+		"packets are dropped":         {post + "context deadline exceeded", "False NotReached"},
+		"it hangs, in TLS":            {post + "net/http: TLS handshake timeout", "False NotReached"},
+		"it hangs, as older ones say": {post + "net/http: request canceled (Client.Timeout exceeded while awaiting headers)", "False NotReached"},
+		"another CA":                  {post + "tls: failed to verify certificate: x509: certificate signed by unknown authority", "False NotTrusted"},
+		"another name":                {post + "tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs", "False NotTrusted"},
+		"expired":                     {post + "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-01-01T00:00:00Z is after 2025-01-01T00:00:00Z", "False NotTrusted"},
+		"it wants a certificate":      {post + "remote error: tls: certificate required", "False Refused"},
+		"another token":               {call + "the server could not find the requested resource", "False Refused"},
+		"it is starting":              {call + `an error on the server ("weir is starting: waiting for the first list of namespaces") has prevented the request from succeeding`, "False Refused"},
+		"too busy":                    {call + "the server has received too many requests and has asked us to try again later", "False Refused"},
+		"no right to":                 {`leases.coordination.k8s.io "weir-canary" is forbidden: User "weir" cannot delete resource "leases"`, "Unknown NotTried"},
+		"another's webhook":           {`admission webhook "other.example.com" denied the request: leases are ours`, "Unknown NotTried"},
+		"no API server":               {`Delete "https://10.0.0.1:6443/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/weir-canary": dial tcp 10.0.0.1:6443: connect: connection refused`, "Unknown NotTried"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			if c.err != "" {
 				err = errors.New(c.err)
 			}
-			r := reachOf(err, "ours", c.door)
+			r := reachOf(err, "ours")
 			if got := string(r.status) + " " + r.reason; got != c.want {
 				t.Errorf("%s, want %s: %s", got, c.want, r.message)
 			}
@@ -90,7 +84,7 @@ func TestTheCanaryHasAnEntryOfItsOwn(t *testing.T) {
 			Paths: map[policies.Webhook]string{policies.WebhookDelete: "/delete", policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies"},
 		}}
 		c.kept = func() []schema.GroupResource { return nil }
-		c.canary = newCanary(nil, nil, nil, testEnforcementMetrics(t), logr.Discard())
+		c.canary = newCanary(nil, &board{}, nil, testEnforcementMetrics(t), logr.Discard())
 		step := func(what string, write string, want ...string) {
 			t.Helper()
 			if err := c.apply(t.Context()); err != nil {

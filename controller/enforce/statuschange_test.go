@@ -64,8 +64,9 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 					t.Fatal(err)
 				}
 				w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
-				known := facts{filled: progress{tallies: map[string]tally{"p": {2, 2}}, done: true},
-					counts: map[policies.PolicyKey]counted{{Kind: "DeletionPolicy", Name: "p"}: {matched: 2, failed: 1, last: "no such key"}}}
+				p := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
+				known := facts{counted: counted{complete: true, done: true, tallies: map[policies.PolicyKey]tally{
+					p: {wanted: 2, carrying: 2, matched: 2, failed: 1, last: "no such key"}}}}
 				lines := func(want string) {
 					t.Helper()
 					if w.write(t.Context(), known) {
@@ -85,7 +86,7 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 				respecify(t, api, delpol("p", "configmaps", c.after))
 				settlePolicies(state)
 				if !strings.Contains(c.want, "|BackFilled=True") {
-					delete(known.filled.tallies, "p") // a pass over a policy that adds none knows nothing of it
+					known.counted.tallies[p] = tally{matched: 2, failed: 1, last: "no such key"} // none is to carry it
 				}
 				lines(c.want)
 				api.Requests()

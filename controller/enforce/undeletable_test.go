@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -46,15 +45,15 @@ func TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted(t *testing.T) {
 			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true, Patchable: true},
 			{Group: "metrics.k8s.io", Resource: "pods", Kind: "PodMetrics", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Listable: true},
 		}}, graph.Observed{Object: &graph.Object{Kind: fixture.ConfigMaps, UID: fixture.UIDOf("c"), Namespace: "shop", Name: "c", ResourceVersion: "2"}})
-		if err := b.newPass(nil).run(t.Context()); err != nil {
+		if err := whole(t.Context(), b); err != nil {
 			t.Errorf("back-fill: %v", err)
 		}
-		if now, _ := b.progress(); !now.done || now.tallies["all"] != (tally{1, 1}) {
-			t.Errorf("done %t, %v", now.done, now.tallies)
+		if now := stateOfFill(b); !now.done || now.of["all"] != (held{1, 1}) {
+			t.Errorf("done %t, %v", now.done, now.of)
 		}
-		counted := newCensus(b.store, b.lister, state, logr.Discard()).count(t.Context(), state.Set(), nil).totals()
+		counted, _ := b.board.read()
 		for name, want := range map[string]int64{"all": 1, "some": 0} {
-			if n := counted[policies.PolicyKey{Kind: "DeletionPolicy", Name: name}]; n.unknown || n.matched != want {
+			if n := counted.counted.tallies[policies.PolicyKey{Kind: "DeletionPolicy", Name: name}]; n.unknown || n.matched != want {
 				t.Errorf("of the policy %s it counted %+v, want %d", name, n, want)
 			}
 		}

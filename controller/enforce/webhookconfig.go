@@ -214,7 +214,7 @@ func (c *configurator) apply(ctx context.Context) error {
 			return &o.Webhooks
 		}, c.log)
 	if err = errors.Join(err, err2); err == nil {
-		c.canary.configured(set, by, one || two)
+		c.canary.configured(set, one || two)
 	}
 	return err
 }

@@ -67,24 +67,19 @@ func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupV
 
 // Each calls f with every object of a resource in a namespace, or in all if that is empty: the
 // whole of it, or only its metadata. It ends early with f's error. A list that grows too old on the
-// way goes on behind what f has seen, with objects as they are by then; of an API that does not
-// offer that it begins again, and f may see an object twice.
+// way goes on behind what f has seen, with objects as they are by then; an API that does not offer
+// that ends it.
 func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, namespace, "", full, nil, f)
+	return l.EachOf(ctx, gvr, namespace, "", full, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects. Again is called when the list
-// begins again.
-func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	return l.each(ctx, gvr, namespace, selector, full, again, f)
-}
-
-func (l *Lister) each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, again func(), f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+// EachOf is Each for the objects with labels that a selector selects.
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	size := int64(page)
 	if full {
 		size = fullPage
 	}
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, again, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
 		items, next, err := l.page(ctx, gvr, namespace, full, o)
 		return next, items.first(), func() error {
 			_, err := items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
@@ -118,7 +113,7 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // EachMeta is Each for metadata alone, in all namespaces.
 func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, nil, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
+	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 			return l.metadataOnly.Resource(gvr).List(ctx, o)
 		})
@@ -142,7 +137,7 @@ type readPage func(context.Context, metav1.ListOptions) (next string, first *met
 
 // eachPage reads one page after the other, and uses each before the next. One is read ahead, while
 // the page before it is used: it may be some time until that is done, and no more are held.
-func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, again func(), read readPage) error {
+func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, read readPage) error {
 	type answer struct {
 		next  string
 		first *metav1.ObjectMeta
@@ -164,10 +159,8 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options meta
 	pages := metaonly.Pages{}
 	for coming := begin(options); ; {
 		got := <-coming
-		if apierrors.IsResourceExpired(got.err) && options.Continue != "" {
-			if options.Continue = goesOn(got.err); options.Continue == "" && again != nil {
-				again()
-			}
+		if next := goesOn(got.err); next != "" && options.Continue != "" {
+			options.Continue = next
 			coming, pages = begin(options), metaonly.Pages{}
 			continue
 		}
@@ -188,10 +181,10 @@ func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options meta
 }
 
 // goesOn is where a list goes on that grew too old, as the API server offers: behind the last
-// object that it gave. Empty if it does not, and then the list begins again.
+// object that it gave. Empty if it does not.
 func goesOn(err error) string {
 	status := apierrors.APIStatus(nil)
-	if errors.As(err, &status) {
+	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
 		return status.Status().Continue
 	}
 	return ""

@@ -36,15 +36,13 @@ const (
 	ConditionEnforced = "Enforced"
 	// ReasonReached: the API server asked, and was answered.
 	ReasonReached = "Reached"
-	// ReasonNotReached: the API server does not get through to the webhook: nothing runs there, a firewall or a
-	// NetworkPolicy is between, a name is not found.
+	// ReasonNotReached: the API server does not get through to the webhook: nothing runs there, or nothing answers in
+	// time, a firewall or a NetworkPolicy is between, a name is not found.
 	ReasonNotReached = "NotReached"
 	// ReasonNotTrusted: the API server does not believe the webhook's certificate.
 	ReasonNotTrusted = "NotTrusted"
 	// ReasonRefused: the webhook, or what is in its place, sends the API server away.
 	ReasonRefused = "Refused"
-	// ReasonTooSlow: the webhook takes the API server's connection, and does not answer in time.
-	ReasonTooSlow = "TooSlow"
 	// ReasonNotAsked: the API server does not ask, though a webhook configuration says that it should.
 	ReasonNotAsked = "NotAsked"
 	// ReasonNotConfigured: no webhook configuration could be written, or it is not configured where the webhook is.

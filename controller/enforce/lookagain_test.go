@@ -75,20 +75,20 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			{"time, and a Secret that went", func() {
 				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"})
 				<-time.After(backFillEvery)
-			}, nil},
+			}, []string{"secrets"}},
 			{"time, and a Secret that came with the finalizer", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7",
 					Finalizers: []string{v1alpha1.Finalizer}}})
 				<-time.After(backFillEvery)
-			}, nil},
+			}, []string{"secrets"}},
 			{"time, and one that came without it", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "t", Namespace: "shop", Name: "t", ResourceVersion: "7"}})
 				<-time.After(backFillEvery)
 			}, []string{"secrets"}},
-			{"time, and neither is there", func() {
+			{"time, and neither is there: by now all are looked at again", func() {
 				b.store.Apply(graph.Gone{Kind: fixture.Secrets, UID: "s"}, graph.Gone{Kind: fixture.Secrets, UID: "t"})
 				<-time.After(backFillEvery)
-			}, nil},
+			}, []string{"configmaps", "secrets"}},
 			{"a change, and then a policy about something else", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "8"}})
 				api.Remove("deletionpolicies.weir.dev/services")
@@ -99,7 +99,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 				<-time.After(backFillEvery)
 				b.store.Apply(graph.CaughtUp{Kind: fixture.ConfigMaps})
 			}, []string{"configmaps"}},
-			{"an hour", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
+			{"much time", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
 		} {
 			step.do()
 			settlePolicies(state)
@@ -110,8 +110,8 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			}
 			lists = nil
 			mu.Unlock()
-			if now, _ := b.progress(); !now.done || now.tallies["p"].plus(now.tallies["both"]) != (tally{3, 3}) {
-				t.Errorf("%s: done %t, %v", step.what, now.done, now.tallies)
+			if now := stateOfFill(b); !now.done || now.of["p"].wanted+now.of["both"].wanted != 3 {
+				t.Errorf("%s: done %t, %v", step.what, now.done, now.of)
 			}
 		}
 		cancel()

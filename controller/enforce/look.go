@@ -1,0 +1,312 @@
+package enforce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1alpha1"
+)
+
+const (
+	// atOnce is how many objects back-fill changes at the same time, at most: few, since clients wait
+	// for what others do, and enough that it is done in minutes.
+	atOnce = 8
+	// patience is how long back-fill waits for a kind whose requests are put off, before it leaves
+	// that kind for the next pass.
+	patience = 5 * time.Second
+	// tooLate is an answer that lets other kinds have their turn after a slice of the time.
+	tooLate, slice = time.Second, 10 * time.Second
+	// mostGets is how many objects are read one by one rather than with all others of their kind.
+	mostGets = 50
+	// showEvery is after how many changes it is told how far a pass is.
+	showEvery = 100
+)
+
+var errSlow = errors.New("answers take longer than a second: other kinds have their turn")
+
+// look is one look at the objects of a kind.
+type look struct {
+	*pass // nil when it is over
+	set   *policies.Set
+	k     graph.KindStats
+	kind  schema.GroupVersionKind
+	gvr   schema.GroupVersionResource
+	how   policies.Look
+	// carrying is what carries the finalizer, and was not judged yet.
+	carrying map[types.UID]graph.View
+	began    time.Time
+	changes  uint64 // what the graph had counted of the kind by then
+	followed bool
+
+	mu      sync.Mutex
+	found   map[policies.PolicyKey]tally
+	refused int64 // changes that were not made
+	again   bool  // not everything was seen
+	failure failure
+	waits   string
+}
+
+func (p *pass) newLook(k graph.KindStats, carrying map[types.UID]graph.View) *look {
+	kind := k.GroupResource()
+	l := &look{pass: p, set: p.set, k: k, how: p.set.LookAt(kind), carrying: carrying, began: time.Now(), found: map[policies.PolicyKey]tally{},
+		kind: schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, gvr: kind.WithVersion(k.Version)}
+	l.changes, l.followed = p.store.Changes(kind)
+	return l
+}
+
+// due tells whether the kind is to be looked at, since policies about it are others, something has
+// failed, or time has passed.
+func (l *look) due(last *look) bool {
+	kind, age := l.k.GroupResource(), l.began.Sub(last.began)
+	switch {
+	case last.again || age >= backFillAll || !l.set.SameLook(kind, last.set), !l.how.Adds && len(l.carrying) > 0:
+		return true
+	case l.how.Adds && age >= backFillEvery:
+		return !l.followed || l.changes != last.changes
+	}
+	return false
+}
+
+// take looks, and returns when every object is as it is to be, or could not be made so.
+func (l *look) take(ctx context.Context) {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	err := l.objects(within, group)
+	if busy := group.Wait(); busy != nil {
+		err = busy
+		l.waits = cmp.Or(l.requests.Limiter.Failing(l.k.GroupResource()),
+			fmt.Sprintf("requests about %s: %v", l.k.GroupResource(), busy))
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	l.again = true
+	for _, key := range l.how.Some {
+		l.count(key, tally{unknown: true})
+	}
+	if l.how.Adds || len(l.carrying) > 0 {
+		l.fail(err)
+		return
+	}
+	// What is only counted holds nothing up.
+	l.log.V(1).Info("cannot count what policies are about", "kind", l.gvr.GroupResource().String(), "err", err.Error())
+}
+
+// objects looks at those that policies may be about, and at those that carry the finalizer although
+// no policy selects them.
+func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
+	if !l.how.Adds {
+		for _, v := range l.carrying {
+			l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
+				return l.writer.TakeUnchanged(ctx, l.gvr, metaOf(v))
+			})
+		}
+	}
+	if !concerned(l.k) {
+		return nil // that it is not served now says nothing of what is wanted
+	}
+	selector, listed := l.how.Selector, l.how.Asks
+	if l.how.Adds && (!l.k.Collected || l.k.State != graph.Synced) {
+		selector, listed = "", true // the graph does not know what carries the finalizer
+	}
+	if listed {
+		err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, func(object map[string]any, m *metav1.ObjectMeta) error {
+			if l.how.Adds {
+				delete(l.carrying, m.UID)
+			}
+			return l.object(ctx, group, object, m)
+		})
+		if err != nil || selector == "" {
+			return err
+		}
+	}
+	if !l.how.Adds {
+		return nil
+	}
+	left := func(object map[string]any, m *metav1.ObjectMeta) error { // each object is judged once
+		if _, left := l.carrying[m.UID]; left {
+			delete(l.carrying, m.UID)
+			return l.object(ctx, group, object, m)
+		}
+		return ctx.Err()
+	}
+	if len(l.carrying) > mostGets {
+		return l.lister.Each(ctx, l.gvr, metav1.NamespaceAll, l.how.Full, left)
+	}
+	for _, v := range l.carrying {
+		object, m, err := l.lister.Get(ctx, l.gvr, v.Namespace, v.Name, l.how.Full)
+		if err == nil {
+			err = left(object, m)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read %s: %w", v.Ref, err)
+		}
+	}
+	return nil
+}
+
+// metaOf is what is known of an object that carries the finalizer for no policy any more.
+func metaOf(v graph.View) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{
+		Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
+		Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
+	}
+}
+
+// object counts one object, and brings it in line. An error ends the look.
+func (l *look) object(ctx context.Context, group *errgroup.Group, object map[string]any, m *metav1.ObjectMeta) error {
+	if m.DeletionTimestamp != nil {
+		return ctx.Err() // no request is judged for it any more
+	}
+	namespace, err := namespaceOf(ctx, l.policies, m.Namespace)
+	if err != nil {
+		return fmt.Errorf("judge %s %s: %w", l.gvr.GroupResource(), nameIn(m), err)
+	}
+	q := policies.Stored(l.kind, l.gvr, object, namespace)
+	l.about(q, m)
+	if !l.how.Adds {
+		return ctx.Err()
+	}
+	mark, errs := l.set.FinalizersFor(q)
+	by := policies.PolicyKey{Kind: "DeletionPolicy", Name: mark.By}
+	switch {
+	case mark.By != "" && len(mark.Missing(m.Finalizers)) == 0:
+		l.count(by, tally{wanted: 1, carrying: 1})
+	case mark.By != "":
+		l.count(by, tally{wanted: 1})
+		l.change(ctx, group, &by, func(ctx context.Context) (finalizers.Result, error) { return l.writer.Put(ctx, l.gvr, m, mark) })
+	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
+		// One that has changed since may be wanted with the finalizer by now, and is for the next
+		// pass to judge.
+		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) { return l.writer.TakeUnchanged(ctx, l.gvr, m) })
+	}
+	return ctx.Err()
+}
+
+// about counts an object for the policies that are about it.
+func (l *look) about(q policies.Question, m *metav1.ObjectMeta) {
+	if len(l.how.Some) == 0 {
+		return
+	}
+	about, errs := l.set.About(q)
+	for _, key := range about {
+		l.count(key, tally{matched: 1})
+	}
+	for _, e := range errs {
+		l.count(e.Policy, tally{failed: 1, last: fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))})
+	}
+}
+
+func (l *look) count(key policies.PolicyKey, t tally) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.found[key] = l.found[key].plus(t)
+}
+
+// change makes one change when its turn has come and nothing else is to be done; by is the policy
+// for which it adds the finalizer. What waits for the pace has its time reserved, which is not given
+// back when policies change: so one does, not all that wait for a place. A kind whose requests are
+// put off ends the group.
+func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.PolicyKey,
+	change func(context.Context) (finalizers.Result, error)) {
+	if l.pace.Wait(ctx) != nil {
+		return // the pass is cut short, or the kind given up
+	}
+	group.Go(func() error {
+		result, asked := finalizers.Failed, time.Now()
+		err := politely(l.requests)(ctx, "patch", l.gvr.GroupResource(), func(ctx context.Context) (err error) {
+			result, err = change(ctx)
+			return err
+		})
+		if err != nil && ctx.Err() != nil {
+			return nil // it was not even tried
+		}
+		if by != nil {
+			switch result {
+			case finalizers.Done, finalizers.Already:
+				l.count(*by, tally{carrying: 1})
+			case finalizers.Gone:
+				l.count(*by, tally{wanted: -1})
+			case finalizers.Changed, finalizers.Failed:
+			}
+		}
+		switch {
+		case request.IsBusy(err):
+			return err
+		case err != nil:
+			l.fail(err)
+			l.mu.Lock()
+			l.refused++
+			l.mu.Unlock()
+		case result == finalizers.Done:
+			l.show()
+		}
+		if now := time.Now(); err == nil && now.Sub(asked) > tooLate && now.Sub(l.began) > slice {
+			return errSlow
+		}
+		return nil
+	})
+}
+
+// politely makes requests on which nothing waits: where those about a kind are put off, it tries
+// again until its patience is over.
+func politely(r *request.Client) finalizers.Sender {
+	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
+		for began := time.Now(); ; {
+			err := r.Send(ctx, verb, kind, ask)
+			if !request.IsBusy(err) || time.Since(began) >= patience || await.Pause(ctx, time.Second) != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fail notes what went wrong, first why the kind was given up.
+func (l *look) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.again = true
+	if request.IsBusy(err) || errors.Is(err, errSlow) {
+		l.failure.errs = slices.Insert(l.failure.errs, 0, err)
+	} else {
+		l.failure.errs = append(l.failure.errs, err)
+	}
+	l.failure.errs = l.failure.errs[:min(len(l.failure.errs), mostErrors)]
+	l.failure.mayPass = l.failure.mayPass || !finalizers.CannotCarry(err)
+}
+
+// namespaceOf is the Namespace that an object is in, read if the watch has not shown it yet:
+// without it no policy that selects namespaces can be judged, and under Ignore an object that
+// cannot be judged counts as one that no policy is about. nil: there is none.
+func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]any, error) {
+	if name == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, request.Timeout)
+	defer cancel()
+	return p.NamespaceNow(ctx, name)
+}
+
+func nameIn(m *metav1.ObjectMeta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
+}
