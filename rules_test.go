@@ -155,7 +155,6 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 var ownGoroutines = map[string]string{
 	"ask/forward.go forward":                  "dialers know no context; what it sends is received, whatever comes",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
-	"controller/enforce/webhookconfig.go run": "its end is waited for",
 	"controller/beside/migration.go Hold":     "its end is waited for",
 	"internal/testkit/apitest/watch.go watch": "an API server in memory: they end with the request",
 }

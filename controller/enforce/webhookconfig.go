@@ -117,6 +117,8 @@ func selectable(s *follow.Store) []schema.GroupResource {
 
 func (c *configurator) run(ctx context.Context) {
 	failing := false
+	kinds := time.NewTicker(lookAtKinds)
+	defer kinds.Stop()
 	for {
 		changed, renewed, token := c.policies.Changed(), c.target.Certificates.Changed(), c.target.Token.Changed()
 		pause := configureEvery
@@ -129,45 +131,26 @@ func (c *configurator) run(ctx context.Context) {
 		} else {
 			failing = false
 		}
-		news := make(chan struct{})
-		waiting, cancel := context.WithCancel(ctx)
-		go func() {
-			defer close(news)
-			c.awaitKinds(waiting)
-		}()
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-renewed:
-		case <-token:
-		case <-news:
-		case <-time.After(pause):
-		}
-		cancel()
-		<-news
-		if ctx.Err() != nil {
-			return
+		before, over := c.kept(), time.After(pause)
+		for same := true; same; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-kinds.C: // a '*' means those that have come, too
+				same = !c.policies.Set().Wildcard() || slices.Equal(before, c.kept())
+				continue
+			case <-changed:
+			case <-renewed:
+			case <-token:
+			case <-over:
+			}
+			same = false
 		}
 	}
 }
 
-// lookAtKinds is how often it is looked whether there are others: a '*' means those, too.
+// lookAtKinds is how often it is looked whether other kinds are served.
 const lookAtKinds = time.Second
-
-// awaitKinds returns when other kinds are served, which matters to a '*'.
-func (c *configurator) awaitKinds(ctx context.Context) {
-	before := c.kept()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(lookAtKinds):
-		}
-		if c.policies.Set().Wildcard() && !slices.Equal(before, c.kept()) {
-			return
-		}
-	}
-}
 
 // apply makes both configurations what they should be.
 func (c *configurator) apply(ctx context.Context) error {
