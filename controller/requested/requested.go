@@ -9,13 +9,15 @@
 // Whoever may delete in one namespace, or objects of one kind that have none, may do so often: each
 // of them has a part of what is remembered and told, and no more of it.
 //
-// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a second at
-// most as a whole.
+// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a minute as
+// a whole.
 package requested
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,19 +33,15 @@ import (
 )
 
 const (
-	// mostRequests bounds the requests that are remembered, and mostOfPart those of one part. More
-	// are not.
-	mostRequests, mostOfPart = 1000, 200
-	// forgetEvery is how often old requests are looked for at the most, where there is no room for
-	// another.
-	forgetEvery = time.Second
+	// mostParts is how many places have a part at the same time.
+	mostParts = 1000
 	// remembered is for how long a request is: the API server gives up on a DELETE after 34 s (RB
 	// 6.18).
 	remembered = time.Minute
 	// mostUsers is how many users are named who asked for the same, and mostName how much of a
 	// name, in bytes.
 	mostUsers, mostName = 3, 256
-	// EventsASecond are written, after eventsAtOnce.
+	// EventsASecond are written, after eventsAtOnce: so many requests are remembered.
 	EventsASecond = 10
 	eventsAtOnce  = 500
 	// ofPartASecond, after ofPartAtOnce, are of one part.
@@ -60,11 +58,10 @@ type Record struct {
 	open       atomic.Int64 // how many are remembered: most of the time none is
 	unreported prometheus.Counter
 
-	mu        sync.Mutex
-	say       func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
-	of        map[types.UID]*request
-	parts     map[origin]*part
-	forgotten time.Time // when old requests were last looked for
+	mu    sync.Mutex
+	say   func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
+	of    map[types.UID]*request
+	parts map[origin]*rate.Limiter // what each origin has of the bounds
 }
 
 // origin is where the objects of a part are: a namespace, or outside of all, a kind.
@@ -80,12 +77,6 @@ func originOf(v graph.View) origin {
 	return origin{kind: v.Kind}
 }
 
-// part is what one origin has of the bounds.
-type part struct {
-	open  int // how many of its requests are remembered
-	limit *rate.Limiter
-}
-
 // request is what was asked for one object.
 type request struct {
 	object graph.View
@@ -97,7 +88,7 @@ type request struct {
 // New makes one that tells nothing yet. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{
-		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[origin]*part{},
+		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[origin]*rate.Limiter{},
 		unreported: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_deletion_requests_unreported_total",
 			Help: "Reviews of DELETE requests, for objects with dependents and for namespaces, that no Event reports because there were too many at once.",
@@ -132,57 +123,31 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 		return
 	}
 	one := r.of[uid]
-	if one != nil && time.Since(one.at) > remembered { // that one has failed
-		r.drop(one)
-		one = nil
-	}
-	if one == nil {
-		if one = r.remember(v); one == nil {
+	if one == nil || time.Since(one.at) > remembered { // or that one has failed
+		if !r.allowLocked(originOf(v)) {
 			r.unreported.Inc()
 			return
 		}
+		one = &request{object: v, at: time.Now()}
+		r.of[uid] = one
+		r.open.Store(int64(len(r.of)))
 	}
-	for _, known := range one.users {
-		if known == user {
-			return
-		}
-	}
-	if len(one.users) < mostUsers {
+	if !slices.Contains(one.users, user) && len(one.users) < mostUsers {
 		one.users, one.how = append(one.users, user), how
 	}
 }
 
-// remember makes room for a request about an object; nil: there is none. The lock is held.
-func (r *Record) remember(v graph.View) *request {
-	now := time.Now()
-	from := originOf(v)
-	if !r.room(from) {
-		if now.Sub(r.forgotten) < forgetEvery {
-			return nil
+// allowLocked tells whether one more request is remembered.
+func (r *Record) allowLocked(from origin) bool {
+	part := r.parts[from]
+	if part == nil {
+		if len(r.parts) >= mostParts {
+			return false
 		}
-		if r.forget(now); !r.room(from) {
-			return nil
-		}
+		part = rate.NewLimiter(ofPartASecond, ofPartAtOnce)
+		r.parts[from] = part
 	}
-	if r.parts[from] == nil {
-		r.parts[from] = &part{limit: rate.NewLimiter(ofPartASecond, ofPartAtOnce)}
-	}
-	r.parts[from].open++
-	one := &request{object: v, at: now}
-	r.of[v.UID] = one
-	r.open.Store(int64(len(r.of)))
-	return one
-}
-
-// room tells whether one more request can be remembered. The lock is held.
-func (r *Record) room(from origin) bool {
-	if len(r.of) >= mostRequests {
-		return false
-	}
-	if of := r.parts[from]; of != nil {
-		return of.open < mostOfPart
-	}
-	return len(r.parts) < mostRequests
+	return part.Allow() && r.limit.Allow()
 }
 
 // Deleted is told of each object that a watch has shown to terminate, or to be gone.
@@ -192,29 +157,12 @@ func (r *Record) Deleted(uid types.UID) {
 	}
 	r.mu.Lock()
 	one, say := r.of[uid], r.say
-	tell := false
-	if one != nil {
-		of := r.drop(one)
-		if time.Since(one.at) <= remembered {
-			tell = of.limit.Allow() && r.limit.Allow()
-			if !tell {
-				r.unreported.Inc()
-			}
-		}
-	}
+	delete(r.of, uid)
+	r.open.Store(int64(len(r.of)))
 	r.mu.Unlock()
-	if tell {
+	if one != nil && time.Since(one.at) <= remembered {
 		say(one.object, one.String())
 	}
-}
-
-// drop forgets a request, and returns its part. The lock is held.
-func (r *Record) drop(one *request) *part {
-	delete(r.of, one.object.UID)
-	r.open.Store(int64(len(r.of)))
-	of := r.parts[originOf(one.object)]
-	of.open--
-	return of
 }
 
 // Run forgets requests by which nothing was deleted, until ctx ends.
@@ -226,27 +174,18 @@ func (r *Record) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			r.mu.Lock()
 			r.forget(time.Now())
-			r.mu.Unlock()
 		}
 	}
 }
 
-// forget drops the requests that are old, and the parts that have all of theirs left. The lock is
-// held.
+// forget drops the requests that are old, and the parts that have all of theirs left.
 func (r *Record) forget(now time.Time) {
-	r.forgotten = now
-	for _, one := range r.of {
-		if now.Sub(one.at) > remembered {
-			r.drop(one)
-		}
-	}
-	for from, of := range r.parts {
-		if of.open == 0 && of.limit.TokensAt(now) >= ofPartAtOnce {
-			delete(r.parts, from)
-		}
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(_ types.UID, one *request) bool { return now.Sub(one.at) > remembered })
+	r.open.Store(int64(len(r.of)))
+	maps.DeleteFunc(r.parts, func(_ origin, part *rate.Limiter) bool { return part.TokensAt(now) >= ofPartAtOnce })
 }
 
 // String says whose request it was. Of several at the same time it is not known which one did it.

@@ -111,23 +111,24 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 				r.Deleted(uid(name, i))
 			}
 		}
-		saw("old", 2*mostRequests)
-		if n := len(r.of); n != mostRequests {
-			t.Errorf("%d requests are remembered, want %d", n, mostRequests)
+		saw("old", 2*eventsAtOnce)
+		if n := len(r.of); n != eventsAtOnce {
+			t.Errorf("%d requests are remembered, want %d", n, eventsAtOnce)
 		}
 		<-time.After(remembered + time.Second)
-		saw("new", mostRequests-200)
-		if n := len(r.of); n != mostRequests-200 {
-			t.Errorf("%d requests are remembered once the others are old, want %d", n, mostRequests-200)
+		r.forget(time.Now())
+		if len(r.of) != 0 {
+			t.Errorf("%d requests are remembered for ever", len(r.of))
 		}
-		deleted("new", mostRequests-200)
+		saw("new", 2*eventsAtOnce)
+		deleted("new", 2*eventsAtOnce)
 		if n := len(*told); n != eventsAtOnce {
 			t.Errorf("%d Events at once, want %d", n, eventsAtOnce)
 		}
 		if n := len((*told)[0]); n > 2*mostName {
 			t.Errorf("an Event of %d bytes", n)
 		}
-		if n, want := unreported(t, r), float64(mostRequests+mostRequests-200-eventsAtOnce); n != want {
+		if n, want := unreported(t, r), float64(2*eventsAtOnce); n != want {
 			t.Errorf("%v requests count as not told of, want %v", n, want)
 		}
 	})
@@ -152,8 +153,8 @@ func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
 				for i := range deletes { // and nothing comes of these
 					r.Saw(types.UID(fmt.Sprintf("%s-refused-%d", prefix, i)), "eve", "Background")
 				}
-				if n := len(r.of); n != mostOfPart {
-					t.Errorf("%d requests are remembered, want %d", n, mostOfPart)
+				if len(r.of) != 0 {
+					t.Errorf("%d more requests are remembered", len(r.of))
 				}
 				*told = nil
 				for _, uid := range []types.UID{"configmaps@2-1", "volumes@-1", "namespaces@-1"} {
@@ -168,38 +169,6 @@ func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
 	}
 }
 
-// TestOldRequestsMakeRoomAtOnce, where there is none, and are looked for once a second at most: a
-// flood of reviews costs no walk each.
-func TestOldRequestsMakeRoomAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, told := recording(t, 1)
-		fill := func() {
-			for i := range 2 * mostOfPart {
-				r.Saw(types.UID(fmt.Sprintf("configmaps@1-%d-%s", i, time.Now())), "eve", "Background")
-			}
-		}
-		fill()
-		<-time.After(remembered + time.Millisecond)
-		r.Saw("configmaps@1-new", "anna", "Background")
-		r.Deleted("configmaps@1-new")
-		if len(*told) != 1 {
-			t.Errorf("%q is reported, want the request that came once the others were old", *told)
-		}
-		fill()
-		last := r.forgotten
-		<-time.After(forgetEvery / 2)
-		fill()
-		if r.forgotten != last {
-			t.Error("old requests were looked for twice within a second")
-		}
-		<-time.After(forgetEvery)
-		fill()
-		if r.forgotten.Equal(last) {
-			t.Error("old requests were not looked for again")
-		}
-	})
-}
-
 // TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt: else a process would hold something of each
 // namespace that there ever was.
 func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
@@ -208,7 +177,7 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 		var running sync.WaitGroup
 		ctx, end := context.WithCancel(t.Context())
 		running.Go(func() { _ = r.Run(ctx) })
-		for i := range 2 * mostRequests {
+		for i := range 2 * mostParts {
 			uid := types.UID(fmt.Sprintf("configmaps@%d-1", i))
 			r.Saw(uid, "anna", "Background")
 			r.Deleted(uid)
@@ -218,8 +187,8 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 			defer r.mu.Unlock()
 			return len(r.parts)
 		}
-		if n := parts(); n != mostRequests {
-			t.Errorf("%d namespaces have a part, want %d", n, mostRequests)
+		if n := parts(); n != mostParts {
+			t.Errorf("%d namespaces have a part, want %d", n, mostParts)
 		}
 		<-time.After(2*remembered + time.Second)
 		synctest.Wait()
@@ -236,7 +205,7 @@ func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
 func TestNothingIsRememberedWhereNothingIsReported(t *testing.T) {
 	r, _ := recording(t, 1)
 	r.Tell(nil)
-	for i := range 2 * mostRequests {
+	for i := range 2 * mostParts {
 		r.Saw(types.UID(fmt.Sprintf("configmaps-%d", i)), "anna", "Background")
 	}
 	if len(r.of) != 0 || len(r.parts) != 0 || unreported(t, r) != 0 {
