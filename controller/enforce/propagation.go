@@ -206,7 +206,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	gvk := s.requester.KindOf(v.Kind)
 	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, namespace))
 	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid), collects: s.collects}
-	state.given, state.late = s.before(uid)
+	before := s.known(uid)
+	state.given, state.late = before.given, before.late
 	if enforcement.KeepsSome() || state.late {
 		state.dependents = s.store.Dependents(uid)
 	}
@@ -273,7 +274,7 @@ func (s *propagator) requeue(uid types.UID) {
 func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	_, full := s.policies.Set().AddsFinalizer(v.Kind)
 	var object map[string]any
-	m := s.seen(v.UID)
+	m := s.known(v.UID).seen
 	var err error
 	switch {
 	case full:
@@ -294,13 +295,14 @@ func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *m
 	return object, m, err
 }
 
-func (s *propagator) seen(uid types.UID) *metav1.PartialObjectMetadata {
+// known is what is known of a deletion, and has been done about it.
+func (s *propagator) known(uid types.UID) holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.held[uid]; h != nil {
-		return h.seen
+		return *h
 	}
-	return nil
+	return holding{}
 }
 
 // hold remembers what was read of an object, unless the watch has shown a later state meanwhile.
@@ -325,16 +327,6 @@ func (s *propagator) holdLocked(uid types.UID) *holding {
 	return h
 }
 
-// before is what has been done about a deletion, and what it has waited for.
-func (s *propagator) before(uid types.UID) (given, late bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.held[uid]; h != nil {
-		return h.given, h.late
-	}
-	return false, false
-}
-
 func (s *propagator) forget(uid types.UID) {
 	if s.brake != nil {
 		s.brake.Ended(uid)
@@ -350,9 +342,4 @@ func (s *propagator) forget(uid types.UID) {
 		s.waiting--
 		s.metrics.waiting.Set(float64(s.waiting))
 	}
-}
-
-// sayHeld says on the object why its deletion does not go on.
-func (s *propagator) sayHeld(v graph.View, why string) {
-	s.reporter.OnHold(v.Ref, why)
 }

@@ -73,19 +73,53 @@ func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, name
 	return l.EachOf(ctx, gvr, namespace, "", full, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects.
+// EachOf is Each for the objects with labels that a selector selects. One page is read ahead, while
+// the page before it is used: it may be some time until that is done, and no more are held.
 func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
-	size := int64(page)
+	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
 	if full {
-		size = fullPage
+		options.Limit = fullPage
 	}
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: size, LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
-		items, next, err := l.page(ctx, gvr, namespace, full, o)
-		return next, items.first(), func() error {
-			_, err := items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
+	type answer struct {
+		items items
+		next  string
+		err   error
+	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begin := func(o metav1.ListOptions) <-chan answer {
+		answered := make(chan answer, 1)
+		reading.Go(func() {
+			items, next, err := l.page(ctx, gvr, namespace, full, o)
+			answered <- answer{items, next, err}
+		})
+		return answered
+	}
+	pages := metaonly.Pages{}
+	for coming := begin(options); ; {
+		got := <-coming
+		if next := goesOn(got.err); next != "" && options.Continue != "" {
+			options.Continue = next
+			coming, pages = begin(options), metaonly.Pages{}
+			continue
+		}
+		if first := got.items.first(); first != nil {
+			pages.Saw(first)
+		}
+		if err := cmp.Or(got.err, pages.Next(got.next)); err != nil {
+			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		}
+		if got.next != "" {
+			options.Continue = got.next
+			coming = begin(options)
+		}
+		_, err := got.items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
+		if err != nil || got.next == "" {
 			return err
-		}, err
-	})
+		}
+	}
 }
 
 // Some is Each for at most so many pages of so many objects, of those that a selector selects, nil
@@ -109,75 +143,6 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 		options.Continue = next
 	}
 	return false, nil
-}
-
-// EachMeta is Each for metadata alone, in all namespaces.
-func (l *Lister) EachMeta(ctx context.Context, gvr schema.GroupVersionResource, f func(*metav1.ObjectMeta) error) error {
-	return eachPage(ctx, gvr, metav1.ListOptions{Limit: page}, func(ctx context.Context, o metav1.ListOptions) (string, *metav1.ObjectMeta, func() error, error) {
-		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-			return l.metadataOnly.Resource(gvr).List(ctx, o)
-		})
-		if err != nil {
-			return "", nil, nil, err
-		}
-		return list.Continue, items{metadata: list.Items}.first(), func() error {
-			for i := range list.Items {
-				if err := f(&list.Items[i].ObjectMeta); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, nil
-	})
-}
-
-// readPage reads one page: where the next begins, its first object, nil if it has none, and what
-// uses it.
-type readPage func(context.Context, metav1.ListOptions) (next string, first *metav1.ObjectMeta, use func() error, err error)
-
-// eachPage reads one page after the other, and uses each before the next. One is read ahead, while
-// the page before it is used: it may be some time until that is done, and no more are held.
-func eachPage(ctx context.Context, gvr schema.GroupVersionResource, options metav1.ListOptions, read readPage) error {
-	type answer struct {
-		next  string
-		first *metav1.ObjectMeta
-		use   func() error
-		err   error
-	}
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	begin := func(o metav1.ListOptions) <-chan answer {
-		answered := make(chan answer, 1)
-		reading.Go(func() {
-			next, first, use, err := read(ctx, o)
-			answered <- answer{next, first, use, err}
-		})
-		return answered
-	}
-	pages := metaonly.Pages{}
-	for coming := begin(options); ; {
-		got := <-coming
-		if next := goesOn(got.err); next != "" && options.Continue != "" {
-			options.Continue = next
-			coming, pages = begin(options), metaonly.Pages{}
-			continue
-		}
-		if got.first != nil {
-			pages.Saw(got.first)
-		}
-		if err := cmp.Or(got.err, pages.Next(got.next)); err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
-		}
-		if got.next != "" {
-			options.Continue = got.next
-			coming = begin(options)
-		}
-		if err := got.use(); err != nil || got.next == "" {
-			return err
-		}
-	}
 }
 
 // goesOn is where a list goes on that grew too old, as the API server offers: behind the last

@@ -53,7 +53,7 @@ func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 		}
 	}
 	seen := 0
-	if err := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
+	if err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
 		t.Errorf("saw %d, %v", seen, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestOnePageIsReadAhead(t *testing.T) {
 			t.Errorf("pages read when the first of each is used (-want +got):\n%s", diff)
 		}
 		err := errors.New("enough")
-		if got := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return err }); !errors.Is(got, err) {
+		if got := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return err }); !errors.Is(got, err) {
 			t.Errorf("error %v", got)
 		}
 	})
@@ -115,7 +115,7 @@ func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 	if diff := cmp.Diff(want, sent); diff != "" || seen != 2*(2*page+10) || int(asked.Load()) != len(want) {
 		t.Errorf("%d objects by %d requests (-want +got):\n%s", seen, asked.Load(), diff)
 	}
-	if err := through.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return nil }); !errors.Is(err, later) {
+	if err := through.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil }); !errors.Is(err, later) {
 		t.Errorf("error %v", err)
 	}
 	if err := through.Each(t.Context(), configMaps, "", true, count); !errors.Is(err, later) || int(asked.Load()) != len(want) {
@@ -134,7 +134,7 @@ func TestListThatIsTooOldIsAnError(t *testing.T) {
 			}
 			return apitest.Refuse(410, "Expired", "too old")
 		})
-		err := l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return nil })
+		err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
 		if !apierrors.IsResourceExpired(err) || err.Error() != "list configmaps: too old" {
 			t.Errorf("page %d: error %v", page+1, err)
 		}
@@ -149,7 +149,7 @@ func TestListEndsWithTheFirstError(t *testing.T) {
 			return l.Each(t.Context(), configMaps, "", true, func(map[string]any, *metav1.ObjectMeta) error { return f() })
 		},
 		"metadata": func(f func() error) error {
-			return l.EachMeta(t.Context(), configMaps, func(*metav1.ObjectMeta) error { return f() })
+			return l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return f() })
 		},
 	} {
 		seen := 0
