@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,107 +17,70 @@ const (
 	// awaitedFor is for how long it holds that an owner was seen to wait for its dependents, or not
 	// to.
 	awaitedFor = time.Second
-	// meanwhile is how long after that a dependent may have come to be deleted. One that comes
-	// later may have been made on the word of a client who took the deletion back: it gets a read
-	// of its own.
-	meanwhile = 100 * time.Millisecond
+	// mostAwaited bounds of how many owners that is remembered.
+	mostAwaited = 10_000
 )
 
-// awaited remembers owners that waited for their dependents a moment ago. A deletion in the
-// foreground can be taken back, by another DELETE that orphans (RB 6.34), and a watch may show that
-// late, or never while its kind is broken. So what an owner awaits is deleted only on the word of a
-// live read, as in the reference (RB 3.15): one for all its dependents that are there, twice in
-// awaitedFor at most, and one more for those that come later.
-type awaited struct {
-	reads singleflight.Group
-	ahead sync.WaitGroup // reads that nobody waits for; a worker starts them
-	mu    sync.Mutex
-	seen  map[types.UID]answer
-	swept time.Time
-}
-
-// answer is what an API server said when it was asked.
+// answer is what an API server said of an owner when it was asked.
 type answer struct {
-	at      time.Time
-	err     error // nil: the owner waits, or is gone
-	renewed bool  // it is being asked again, before this does not count any more
-}
-
-// saw takes in what was said of an owner.
-func (w *awaited) saw(uid types.UID, a answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a.at.Sub(w.swept) > awaitedFor {
-		w.swept = a.at
-		maps.DeleteFunc(w.seen, func(_ types.UID, old answer) bool { return a.at.Sub(old.at) > awaitedFor })
-	}
-	w.seen[uid] = a
-}
-
-// recently is what was said a moment ago of an owner, if that counts for what has been to be
-// deleted since. renew: who asks is to ask the API server again, so that who comes later need not
-// wait for it.
-func (w *awaited) recently(uid types.UID, since time.Time) (a answer, ok, renew bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a, ok = w.seen[uid]
-	age := time.Since(a.at)
-	if ok = ok && age < awaitedFor && since.Sub(a.at) < meanwhile; ok && age > awaitedFor/2 && !a.renewed {
-		renew, a.renewed = true, true
-		w.seen[uid] = a
-	}
-	return a, ok, renew
+	at  time.Time // when the read began
+	err error     // nil: the owner waits, or is gone
 }
 
 // stillAwaited makes sure that every owner that waits for the object of a delete still does, or is
 // gone. The error is request.ErrOwnerChanged if one does not.
+//
+// A deletion in the foreground can be taken back, by another DELETE that orphans (RB 6.34), and a
+// watch may show that late, or never while its kind is broken. So what an owner awaits is deleted
+// only on the word of a live read, as in the reference (RB 3.15): one a second for all its
+// dependents, begun after there was something to do about each of them.
 func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
+	if len(a.AwaitedBy) == 0 {
+		return nil
+	}
 	since, known := w.ages.get(a.Object.UID)
 	if !known {
 		since = time.Now()
 	}
 	for _, c := range a.AwaitedBy {
-		said, ok, renew := w.awaited.recently(c.UID, since)
-		if renew {
-			w.awaited.ahead.Go(func() {
-				read := func() (any, error) { return nil, w.awaits(ctx, c) }
-				_, _, _ = w.awaited.reads.Do(string(c.UID), read) // saw has what was said
-			})
-		}
-		if !ok {
-			_, said.err, _ = w.awaited.reads.Do(string(c.UID), func() (any, error) {
-				if a, ok, _ := w.awaited.recently(c.UID, since); ok {
-					return nil, a.err // another had it read in between
-				}
-				return nil, w.awaits(ctx, c)
-			})
-			if _, ok, _ = w.awaited.recently(c.UID, since); said.err == nil && !ok { // the read was under way before that, for others
-				said.err = w.awaits(ctx, c)
-			}
-		}
-		if said.err != nil {
-			return said.err
+		if err := w.awaits(ctx, c, since); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// awaits reads an owner live.
-func (w *Workers) awaits(ctx context.Context, c graph.Claim) error {
+// awaits is nil where an owner was seen by a read to wait for its dependents, or to be gone. A read
+// that was under way already for others may have begun too early.
+func (w *Workers) awaits(ctx context.Context, c graph.Claim, since time.Time) error {
+	if said, ok := w.awaited.Get(c.UID); ok && !said.(answer).at.Before(since) {
+		return said.(answer).err
+	}
+	for {
+		said, _, _ := w.reads.Do(string(c.UID), func() (any, error) { return w.readOwner(ctx, c), nil })
+		if said := said.(answer); !said.at.Before(since) {
+			return said.err
+		}
+	}
+}
+
+// readOwner reads an owner live.
+func (w *Workers) readOwner(ctx context.Context, c graph.Claim) answer {
+	said := answer{at: time.Now()}
 	gv, err := schema.ParseGroupVersion(c.APIVersion)
 	if err != nil {
-		return err
+		said.err = err
+		return said
 	}
 	namespace := ""
 	if c.Namespaced {
 		namespace = c.Namespace
 	}
-	began := time.Now()
-	err = w.goneOrAwaits(ctx, gv, c.Resource, namespace, c.Name, c.UID)
-	if err == nil || errors.Is(err, request.ErrOwnerChanged) {
-		w.awaited.saw(c.UID, answer{at: began, err: err})
+	said.err = w.goneOrAwaits(ctx, gv, c.Resource, namespace, c.Name, c.UID)
+	if said.err == nil || errors.Is(said.err, request.ErrOwnerChanged) {
+		w.awaited.Add(c.UID, said, awaitedFor-time.Since(said.at))
 	}
-	return err
+	return said
 }
 
 // goneOrAwaits is nil where an owner, as it is read live, is gone or waits for its dependents, and

@@ -85,3 +85,57 @@ func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 		})
 	}
 }
+
+// TestAReadOfAnOwnerCountsForAWhile, and for nothing that came after it: a client takes the deletion
+// back, and no watch shows that.
+func TestAReadOfAnOwnerCountsForAWhile(t *testing.T) {
+	for _, more := range []bool{false, true} {
+		t.Run(fmt.Sprint(more), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { aReadCounts(t, more) }) })
+	}
+}
+
+// aReadCounts has an owner's deletion taken back after the first read; more: a dependent comes then.
+func aReadCounts(t *testing.T, more bool) {
+	e := newEdge(t, far(100*time.Millisecond))
+	leaf := func(name string) {
+		e.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: shop, ownerReferences: "+
+			"[{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss, blockOwnerDeletion: true}]}}")
+	}
+	e.api.Put("configmaps", withForeground)
+	n := 100
+	if more {
+		n = 4 // they are deleted by then, but for one
+	}
+	leaves := numbered("leaf", n)
+	for _, name := range leaves {
+		leaf(name)
+	}
+	var reads atomic.Int32
+	e.api.Intercept(func(r apitest.Request) *apitest.Reply {
+		if more && r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/"+leaves[0]) {
+			return apitest.Refuse(403, "Forbidden", "no") // or else the owner goes
+		}
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.Path, "/configmaps/boss") || reads.Add(1) == 1 {
+			return nil
+		}
+		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+			"metadata": map[string]any{"name": "boss", "namespace": "shop", "uid": "uid-boss", "resourceVersion": "999",
+				"deletionTimestamp": "2000-01-01T00:00:00Z", "finalizers": []any{metav1.FinalizerOrphanDependents}}}}
+	})
+	e.run(2, func(context.Context) {
+		<-time.After(500 * time.Millisecond)
+		if reads.Load() != 1 {
+			t.Errorf("%d reads for all that was there", reads.Load())
+		}
+		if more {
+			leaf("late")
+		}
+		<-time.After(10 * time.Second)
+		if left := len(e.there(fixture.ConfigMaps, leaves...)); !more && (left == n || left < n-2*11) {
+			t.Errorf("%d of %d are left, want those that were not deleted within %s", left, n, awaitedFor)
+		}
+		if more && len(e.there(fixture.ConfigMaps, "late")) == 0 {
+			t.Error("what came later is deleted on the word of a read before")
+		}
+	})
+}

@@ -7,10 +7,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/weir-dev/weir/controller/await"
@@ -68,7 +70,8 @@ type Workers struct {
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	ages      ages
 	coOwners  *coOwners
-	awaited   awaited
+	reads     singleflight.Group    // of owners that await objects; see stillAwaited
+	awaited   *cache.LRUExpireCache // what was said of them a moment ago
 	cascades  *cascades
 	others    func(ref graph.Ref, awaited bool) bool
 	beside    bool
@@ -107,8 +110,9 @@ func New(o Options) *Workers {
 	if w.others == nil {
 		w.others = func(graph.Ref, bool) bool { return false }
 	}
-	w.queue = newQueue(newRenewing(queueName, renewAfter, func() workqueue.Queue[types.UID] { return newLanes(o.Store.Terminating) }))
-	w.ages.since, w.awaited.seen = map[types.UID]time.Time{}, map[types.UID]answer{}
+	w.ages.of = map[types.UID]age{}
+	w.queue = newQueue(newLanes(w.ages.ending))
+	w.awaited = cache.NewLRUExpireCache(mostAwaited)
 	w.coOwners = newCoOwners(w.lookCoOwner)
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
 	o.Requester.Limiter.CallBack(w.queue.Add)
@@ -118,8 +122,9 @@ func New(o Options) *Workers {
 // queueName is the queue's in metrics.
 const queueName = "graph"
 
-// newQueue is a queue that can be told to hand out objects later.
-func newQueue(inner workqueue.TypedInterface[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
+// newQueue is a queue in an order of ours that can be told to hand out objects later.
+func newQueue(order workqueue.Queue[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
+	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: queueName, Queue: order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Name: queueName, Queue: inner})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
@@ -141,23 +146,23 @@ func (w *Workers) Close() {
 
 // Run works with n goroutines until ctx ends, and joins them.
 func (w *Workers) Run(ctx context.Context, n int) {
-	w.store.Lead(func(dirty []types.UID) {
-		w.ages.begin(dirty)
-		for _, uid := range dirty {
+	w.store.Lead(func(ending, rest []types.UID) {
+		w.ages.begin(ending, rest)
+		for _, uid := range ending {
+			w.queue.Add(uid)
+		}
+		for _, uid := range rest {
 			w.queue.Add(uid)
 		}
 	})
 	var wg sync.WaitGroup
-	await.Work(&wg, n, w.queue, func(uid types.UID) {
-		w.work(ctx, uid)
-	})
+	await.Work(&wg, n, w.queue, func(uid types.UID) { w.work(ctx, uid) })
 	wg.Go(func() { w.recheck(ctx) })
 	wg.Go(func() { w.coOwners.run(ctx) })
 	wg.Go(func() { w.cascades.run(ctx) })
 	<-ctx.Done()
 	w.queue.ShutDown()
 	wg.Wait()
-	w.awaited.ahead.Wait()
 }
 
 // recheck is the clock of the graph: lookups that failed are repeated by it.
@@ -388,49 +393,4 @@ func (w *Workers) done(uid types.UID) {
 var doing = [...]string{
 	graph.Delete: "deleted", graph.Release: "released from owners",
 	graph.Unblock: "unblocked owners", graph.Unfinalize: "removed finalizer",
-}
-
-// ages remembers since when objects have had something to do.
-type ages struct {
-	mu    sync.Mutex
-	since map[types.UID]time.Time
-	peak  int
-}
-
-func (a *ages) begin(uids []types.UID) {
-	now := time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, uid := range uids {
-		if _, ok := a.since[uid]; !ok {
-			a.since[uid] = now
-		}
-	}
-}
-
-func (a *ages) end(uid types.UID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.since, uid)
-	if a.peak = max(a.peak, len(a.since)+1); a.peak > 10_000 && len(a.since) == 0 {
-		a.since, a.peak = map[types.UID]time.Time{}, 0 // maps never shrink
-	}
-}
-
-func (a *ages) get(uid types.UID) (time.Time, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	t, ok := a.since[uid]
-	return t, ok
-}
-
-// oldest is how long the object that has waited longest has had something to do.
-func (a *ages) oldest() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var oldest time.Duration
-	for _, t := range a.since {
-		oldest = max(oldest, time.Since(t))
-	}
-	return oldest
 }

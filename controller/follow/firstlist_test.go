@@ -113,10 +113,10 @@ func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
 		h := e.halt()
 		h.halfway()
 		var work []types.UID
-		e.store.Lead(func(uids []types.UID) {
+		e.store.Lead(func(ending, rest []types.UID) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			work = append(work, uids...)
+			work = append(append(work, ending...), rest...)
 		})
 		told := func() []types.UID {
 			e.mu.Lock()

@@ -29,12 +29,21 @@ func (o opening) hold(g *graph.Graph, uids []types.UID) []types.UID {
 	})
 }
 
-// heldLocked is what becomes work now.
-func (s *Store) heldLocked(dirty []types.UID) []types.UID {
+// workLocked is what becomes work now of dirty objects, which it reorders: those that are being
+// deleted, and the rest.
+func (s *Store) workLocked(dirty []types.UID) (ending, rest []types.UID) {
 	if s.dirty.Load() == nil {
-		return nil
+		return nil, nil
 	}
-	return s.opening.hold(s.graph, dirty)
+	dirty = s.opening.hold(s.graph, dirty)
+	n := 0
+	for i, uid := range dirty {
+		if s.graph.Terminating(uid) {
+			dirty[i], dirty[n] = dirty[n], uid
+			n++
+		}
+	}
+	return dirty[:n], dirty[n:]
 }
 
 // open begins with the first list of a kind.

@@ -18,8 +18,9 @@ import (
 type Store struct {
 	mu    sync.Mutex
 	graph *graph.Graph
-	// dirty receives the objects to decide about again; nil while this process only follows.
-	dirty atomic.Pointer[func([]types.UID)]
+	// dirty receives the objects to decide about again, those that are being deleted apart; nil while
+	// this process only follows.
+	dirty atomic.Pointer[func(ending, rest []types.UID)]
 	// changed receives the draining namespaces whose content has changed; nil while nothing drains.
 	changed atomic.Pointer[func([]string)]
 	// opening are the kinds of which nothing becomes work yet; guarded by mu.
@@ -29,21 +30,22 @@ type Store struct {
 // NewStore makes a Store with an empty graph.
 func NewStore() *Store { return &Store{graph: graph.New(), opening: opening{}} }
 
-// Lead turns dirty objects into work from now on, beginning with what is there to do already.
-func (s *Store) Lead(dirty func([]types.UID)) {
+// Lead turns dirty objects into work from now on, those that are being deleted apart, beginning with
+// what is there to do already.
+func (s *Store) Lead(dirty func(ending, rest []types.UID)) {
 	s.dirty.Store(&dirty)
 	s.pending(dirty)
 }
 
 // pending turns what there is to do already into work.
-func (s *Store) pending(dirty func([]types.UID)) {
+func (s *Store) pending(dirty func(ending, rest []types.UID)) {
 	const piece = 1000
 	for next := uint32(0); ; {
 		s.mu.Lock()
 		uids, cursor := s.graph.Pending(next, piece)
-		uids = s.opening.hold(s.graph, uids)
+		ending, rest := s.workLocked(uids)
 		s.mu.Unlock()
-		dirty(uids)
+		dirty(ending, rest)
 		if cursor == 0 {
 			return
 		}
@@ -62,10 +64,10 @@ func (s *Store) Apply(events ...graph.Event) {
 			dirty = append(dirty, d...)
 		}
 	}
-	dirty = s.heldLocked(dirty)
+	ending, rest := s.workLocked(dirty)
 	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
-	s.notify(dirty, changed)
+	s.notify(ending, rest, changed)
 }
 
 // ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in
@@ -74,19 +76,20 @@ func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
 	var dirty []types.UID
 	s.mu.Lock()
 	if ev := f(s.graph); ev != nil {
-		dirty = s.heldLocked(s.graph.Apply(ev))
+		dirty = s.graph.Apply(ev)
 	}
+	ending, rest := s.workLocked(dirty)
 	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
-	s.notify(dirty, changed)
+	s.notify(ending, rest, changed)
 }
 
 // Drain has f told of the draining namespaces whose content changes, from now on.
 func (s *Store) Drain(f func(names []string)) { s.changed.Store(&f) }
 
-func (s *Store) notify(dirty []types.UID, changed []string) {
-	if f := s.dirty.Load(); f != nil && len(dirty) > 0 {
-		(*f)(dirty)
+func (s *Store) notify(ending, rest []types.UID, changed []string) {
+	if f := s.dirty.Load(); f != nil && len(ending)+len(rest) > 0 {
+		(*f)(ending, rest)
 	}
 	if f := s.changed.Load(); f != nil && len(changed) > 0 {
 		(*f)(changed)
@@ -224,13 +227,6 @@ func (s *Store) Find(uid types.UID) (graph.View, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Find(uid)
-}
-
-// Terminating tells whether an object is there, and being deleted.
-func (s *Store) Terminating(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Terminating(uid)
 }
 
 // Deleted tells of an object of a kind that is followed whether it need not be deleted: see
