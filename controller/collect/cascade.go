@@ -23,13 +23,14 @@ import (
 const (
 	// quiet is for how long nothing more goes when a cascade is told.
 	quiet = 5 * time.Second
-	// remembered is for how long what goes on later still counts as the same cascade.
+	// remembered is for how long what goes on later still counts as the same cascade, at least, and
+	// twice as long at most.
 	remembered = 10 * time.Minute
-	// mostRemembered bounds the objects that are known to be part of a cascade. Those that nothing
-	// refers to need not be.
+	// mostRemembered is how many objects that are part of a cascade are remembered for less. Those
+	// that nothing refers to need not be. What is forgotten begins a cascade of its own.
 	mostRemembered = 50_000
 	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades
-	// are remembered.
+	// within remembered.
 	mostNames, allNames = 50, 20_000
 	// mostRulings bounds how many policies are remembered that have a say about objects that have
 	// not gone yet.
@@ -46,13 +47,12 @@ type cascades struct {
 	record func(root graph.Claim, text, collected string)
 	log    logr.Logger
 
-	mu     sync.Mutex
-	of     map[types.UID]*cascade // by the root, and by each object that was collected and has dependents
-	open   []*cascade             // each once
-	full   bool                   // there was nothing to forget, a moment ago
-	missed int                    // objects that were not recorded
-	names  int                    // objects that are named
-	ruled  map[types.UID]string   // what policies say of the deletion of objects, in words
+	mu      sync.Mutex
+	of, old map[types.UID]*cascade // by the root, and by each object that was collected and has dependents
+	turned  time.Time              // when of became old
+	names   int                    // objects that are named since then
+	open    []*cascade             // those of which there is something to tell
+	ruled   map[types.UID]string   // what policies say of the deletion of objects, in words
 }
 
 // collected is an object that went, as it is told.
@@ -65,17 +65,20 @@ type collected struct {
 
 // cascade is one root with what went because of it.
 type cascade struct {
-	root            graph.Claim
-	counts          map[schema.GroupResource]int
-	total, reported int
-	begun, last     time.Time
-	uids            []types.UID // under which it is found
-	names           []collected // the first
-	policy          string      // what one says of the root's deletion, in words
+	root        graph.Claim
+	counts      map[schema.GroupResource]int
+	total       int
+	begun, last time.Time
+	open        bool        // there is something to tell
+	names       []collected // the first
+	policy      string      // what one says of the root's deletion, in words
 }
 
 func newCascades(record func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
-	return &cascades{events: rate.NewLimiter(cascadeEvents, cascadeBurst), record: record, log: log, of: map[types.UID]*cascade{}, ruled: map[types.UID]string{}}
+	return &cascades{
+		events: rate.NewLimiter(cascadeEvents, cascadeBurst), record: record, log: log,
+		of: map[types.UID]*cascade{}, turned: time.Now(), ruled: map[types.UID]string{},
+	}
 }
 
 // rule takes in what a policy says of the deletion of an object, in words.
@@ -108,57 +111,47 @@ func (c *cascades) collected(a graph.Action) (root graph.Claim) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one := c.of[a.Cause.UID]
+	one := cmp.Or(c.of[a.Cause.UID], c.old[a.Cause.UID])
 	if one == nil {
 		one = &cascade{root: a.Cause, counts: map[schema.GroupResource]int{}, begun: now, policy: c.ruled[a.Cause.UID]}
 		delete(c.ruled, a.Cause.UID)
-		if !c.remember(a.Cause.UID, one) {
-			c.missed++
-			return a.Cause
-		}
+	}
+	c.of[a.Cause.UID] = one
+	if a.Dependents > 0 {
+		c.of[a.Object.UID] = one
+	}
+	if !one.open {
+		one.open = true
 		c.open = append(c.open, one)
 	}
 	if len(one.names) < mostNames && c.names < allNames {
-		one.names = append(one.names, collected{a.Object.Kind.String(), a.Object.Namespace, a.Object.Name, a.Object.UID})
 		c.names++
+		one.names = append(one.names, collected{a.Object.Kind.String(), a.Object.Namespace, a.Object.Name, a.Object.UID})
 	}
 	one.counts[a.Object.Kind]++
 	one.total++
 	one.last = now
-	if a.Dependents > 0 && c.of[a.Object.UID] == nil {
-		c.remember(a.Object.UID, one) // or else its dependents are told as a cascade of their own
-	}
 	return one.root
-}
-
-// remember has a cascade be found under a uid; false if there are too many.
-func (c *cascades) remember(uid types.UID, one *cascade) bool {
-	if len(c.of) >= mostRemembered && !c.full {
-		c.forget(func(old *cascade) bool { return old.reported == old.total })
-		c.full = len(c.of) >= mostRemembered // and is not asked again before the next report
-	}
-	if len(c.of) >= mostRemembered {
-		return false
-	}
-	c.of[uid] = one
-	one.uids = append(one.uids, uid)
-	return true
 }
 
 // report tells of cascades in which nothing has happened for a while.
 func (c *cascades) report(while time.Duration) {
-	c.mu.Lock()
 	now := time.Now()
 	var due []cascade
-	for _, one := range c.open {
-		if one.total > one.reported && now.Sub(one.last) >= while {
-			one.reported = one.total
-			due = append(due, cascade{root: one.root, counts: maps.Clone(one.counts), total: one.total, begun: one.begun, last: one.last, names: slices.Clone(one.names), policy: one.policy})
+	c.mu.Lock()
+	c.open = slices.DeleteFunc(c.open, func(one *cascade) bool {
+		if now.Sub(one.last) < while {
+			return false
 		}
+		told := *one
+		told.counts, told.names = maps.Clone(one.counts), slices.Clone(one.names)
+		due = append(due, told)
+		one.open = false
+		return true
+	})
+	if now.Sub(c.turned) >= remembered || len(c.of) >= mostRemembered {
+		c.of, c.old, c.turned, c.names = map[types.UID]*cascade{}, c.of, now, 0
 	}
-	c.forget(func(old *cascade) bool { return old.reported == old.total && now.Sub(old.last) >= remembered })
-	missed := c.missed
-	c.missed, c.full = 0, false
 	c.mu.Unlock()
 	for i := range due {
 		text := due[i].String()
@@ -168,23 +161,6 @@ func (c *cascades) report(while time.Duration) {
 			c.record(due[i].root, text, string(names))
 		}
 	}
-	if missed > 0 {
-		c.log.Info("objects were deleted whose cascade is not recorded: there are too many cascades at once", "objects", missed)
-	}
-}
-
-// forget drops some of the cascades.
-func (c *cascades) forget(which func(*cascade) bool) {
-	c.open = slices.DeleteFunc(c.open, func(one *cascade) bool {
-		if !which(one) {
-			return false
-		}
-		for _, uid := range one.uids {
-			delete(c.of, uid)
-		}
-		c.names -= len(one.names)
-		return true
-	})
 }
 
 // String says what was collected, the kinds with most objects first.
