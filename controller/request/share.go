@@ -117,10 +117,14 @@ func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
 	l.tickLaterLocked()
 }
 
-// callLocked takes out of a share what is to be called back: as many objects as there is room for,
-// or all if the kind is well again. One that finds no room when its turn comes is put off again.
+// mostCalled is how many objects of a kind that is well again are called back at each tick: more than
+// can be sent until the next one, and not all, which would be put off once more if it fails again.
+const mostCalled = 1000
+
+// callLocked takes out of a share what is to be called back: as many objects as there is room for.
+// One that finds none when its turn comes is put off again.
 func (l *Limiter) callLocked(s *share) (back []types.UID) {
-	room := len(s.off)
+	room := mostCalled
 	if s.failing != "" {
 		if room = 0; l.roomLocked(s) {
 			room = s.most - s.under
