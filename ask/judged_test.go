@@ -109,5 +109,4 @@ func TestWhatABrakeHoldsIsPlanned(t *testing.T) {
 			t.Errorf("%s: %s (%v)", other, s.out, s.failed)
 		}
 	}
-	w.run("plan", "held/written-by.faulty").mustFail(t, "a plan does not know who wrote owner references; kubectl get held written-by.faulty -o yaml has how many")
 }

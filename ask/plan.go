@@ -172,9 +172,6 @@ func heldArg(args []string) (name string, ok bool) {
 // planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the
 // kind of its owners, or deletions of a kind.
 func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, error) {
-	if strings.HasPrefix(name, v1alpha1.HeldWrittenBy) {
-		return nil, fmt.Errorf("plan held/%s: a plan does not know who wrote owner references; kubectl get held %s -o yaml has how many objects of which kinds, and examples", name, name)
-	}
 	w, err := a.read(ctx, "")
 	if err != nil {
 		return nil, err

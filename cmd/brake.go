@@ -29,7 +29,7 @@ type brakeFlags struct {
 }
 
 func (f *brakeFlags) register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.brake.Most, "brake-most", brake.DefaultLimits.Most, "most objects that are deleted within an hour for owners of one kind that were not seen to be deleted, or for owner references that one client has edited; more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
+	fs.IntVar(&f.brake.Most, "brake-most", brake.DefaultLimits.Most, "most objects that are deleted for owners that were not seen to be deleted: of one kind within an hour, of all kinds within ten minutes; more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
 	fs.IntVar(&f.brake.Objects, "brake-objects", brake.DefaultLimits.Objects, "the same, where it would be more than --brake-share of all objects of any one kind")
 	fs.Float64Var(&f.brake.Share, "brake-share", brake.DefaultLimits.Share, "the share of a kind past which --brake-objects is the limit: 0.1 is a tenth")
 	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users whose deletes are held past these limits by the webhook, which are garbage collectors; "+

@@ -262,7 +262,7 @@ func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
 		record = own.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.Canary)
 	}
 	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Record: record, Store: c.store,
-		Read: c.requester.GetObject, Gone: c.requester.IsGone, Client: client, Reporter: rep,
+		Client: client, Reporter: rep,
 		Registry: o.Registry, Log: o.Log}), nil
 }
 

@@ -168,7 +168,7 @@ func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 // NewBrake makes a brake that goes by this graph: all of its options but the Store, which is known.
 // It hears of a history that went back.
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
-	o.Store, o.Read = f.store, f.requester.GetObject
+	o.Store = f.store
 	b := brake.New(o)
 	f.listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound, Going: b.Going})
 	return b

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,9 +69,6 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	if gone := len(owned) - left; gone > mostByInference {
 		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
 	}
-	me := filepath.Base(os.Args[0]) // that is the name that client-go gives this test
-	w.mustSay(status(held, "message"), "examples were written by "+me)
-	w.mustSay(status(held, "samples"), "writtenBy:"+me)
 	w.make(`
 		cm boss
 		cm leaf owners=(boss)

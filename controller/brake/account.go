@@ -1,7 +1,6 @@
 package brake
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,12 +9,23 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// account is what was let through for one cause.
+type counts = map[schema.GroupResource]int
+
+// What was let through counts for an hour against the limit of its kind of owners, and for ten
+// minutes against that of all kinds together. It is kept in spans of time, so it is an hour less a
+// span at least.
+const (
+	span   = 10 * time.Minute
+	spans  = 6
+	recent = 2 // spans, of which the newest has just begun
+	window = (spans - 1) * span
+)
+
+// account is what was let through for owners of one kind.
 type account struct {
-	turned       time.Time
-	now, before  counts // what went in this window, and in the one before
-	sizes        counts // objects of a kind, most that were seen
-	let, letThen map[types.UID]struct{}
+	began time.Time      // when the newest span did
+	past  [spans]passage // the newest first
+	sizes counts         // objects of a kind, most that were seen
 	// follows is what is still to go with objects that were let through.
 	follows counts
 	charges int       // how many objects were let through
@@ -23,7 +33,15 @@ type account struct {
 	held    *hold     // nil: it goes on
 }
 
-// hold is a cause whose limit was exceeded.
+// passage is what was let through within one span.
+type passage struct {
+	weight counts
+	let    map[types.UID]struct{}
+}
+
+func newPassage() passage { return passage{counts{}, map[types.UID]struct{}{}} }
+
+// hold is a kind of owners whose limit was exceeded.
 type hold struct {
 	since time.Time
 	why   string
@@ -34,86 +52,87 @@ type hold struct {
 }
 
 func newAccount(now time.Time) *account {
-	return &account{turned: now, now: counts{}, before: counts{}, sizes: counts{}, follows: counts{}, let: map[types.UID]struct{}{}}
+	a := &account{began: now, pauses: now.Add(Pause), sizes: counts{}, follows: counts{}}
+	for i := range a.past {
+		a.past[i] = newPassage()
+	}
+	return a
 }
 
-// turn forgets what is too long ago. After a long time it begins with a pause, as a new account
-// does.
+// turn forgets what is too long ago.
 func (a *account) turn(now time.Time) {
-	if past := now.Sub(a.turned); past >= 2*window {
-		*a = account{turned: now, pauses: now.Add(Pause), now: counts{}, before: counts{}, sizes: counts{}, follows: a.follows, let: map[types.UID]struct{}{}, held: a.held}
-	} else if past >= window {
-		a.turned, a.before, a.letThen = a.turned.Add(window), a.now, a.let
-		a.now, a.let = counts{}, map[types.UID]struct{}{}
+	for ; now.Sub(a.began) >= span; a.began = a.began.Add(span) {
+		copy(a.past[1:], a.past[:])
+		a.past[0] = newPassage()
 	}
 }
 
-// with is what an account comes to with more.
-func (a *account) with(weight []graph.Counted) counts {
-	sum := counts{}
-	for _, c := range []counts{a.now, a.before} {
-		for k, n := range c {
-			sum[k] += n
-		}
-	}
-	for _, f := range weight {
-		sum[f.Kind] += f.Count
-	}
-	return sum
-}
-
-func (a *account) add(weight []graph.Counted) {
-	for _, f := range weight {
-		a.now[f.Kind] += f.Count
-	}
-}
-
-// take has an account forget what another has taken over.
-func (a *account) take(c counts) {
-	for k, n := range c {
-		a.now[k] -= n
-	}
-}
+// idle tells whether an account says nothing any more.
+func (a *account) idle(now time.Time) bool { return a.held == nil && now.Sub(a.began) >= spans*span }
 
 // lets tells whether an object was let through.
 func (a *account) lets(uid types.UID) bool {
-	_, let := a.let[uid]
-	_, letThen := a.letThen[uid]
-	return let || letThen
+	for i := range a.past {
+		if _, let := a.past[i].let[uid]; let {
+			return true
+		}
+	}
+	return false
+}
+
+// expects tells whether an object follows one that was let through.
+func (a *account) expects(o graph.Ref, i graph.Inference) bool {
+	return i.Inherited && a.follows[o.Kind] > 0
 }
 
 // passes tells whether an object was let through, or follows one that was.
 func (a *account) passes(o graph.Ref, i graph.Inference) bool {
-	return a.lets(o.UID) || i.Inherited && a.follows[o.Kind] > 0
+	return a.lets(o.UID) || a.expects(o, i)
 }
 
-// weighed takes in that what goes with an object that a person has let through is expected.
-func (a *account) weighed(uid types.UID) {
-	if a.held == nil {
-		return
-	}
-	if _, decided := a.held.decided[uid]; decided {
-		a.held.decided[uid] = true
-	}
-}
-
-// letThrough notes that an object is, after some of which all others wait for a moment.
+// letThrough takes in that an object is, after some of which all others wait for a moment.
 func (a *account) letThrough(now time.Time, uid types.UID) {
-	a.let[uid] = struct{}{}
+	a.past[0].let[uid] = struct{}{}
 	if a.charges++; a.charges%looksAround == 0 {
 		a.pauses = now.Add(Pause)
 	}
 }
 
-// weigh is what goes with an object, and with the others that are to go for a cause.
-func (a *account) weigh(of graph.Action, load Load, cause graph.Cause) []graph.Counted {
-	weight := slices.Clone(load.Weight)
-	for _, o := range load.Others[cause] {
-		if !a.lets(o.UID) && o.UID != of.Object.UID {
-			weight = append(weight, graph.Counted{Kind: o.Kind, Count: 1})
+// count takes in what goes with an object.
+func (a *account) count(o graph.Ref, weight []graph.Counted) {
+	add(a.past[0].weight, weight)
+	a.follow(o.Kind, weight)
+}
+
+func add(to counts, weight []graph.Counted) {
+	for _, f := range weight {
+		to[f.Kind] += f.Count
+	}
+}
+
+// comesTo is what goes with an object, and with the others that are to go for the same kind of
+// owners, if they were looked for.
+func (a *account) comesTo(o graph.Ref, load Load) counts {
+	sum := counts{}
+	add(sum, load.Weight)
+	for _, other := range load.Others {
+		if !a.lets(other.UID) && other.UID != o.UID {
+			sum[other.Kind]++
 		}
 	}
-	return weight
+	return sum
+}
+
+// addTo adds what was let through within the newest spans to a sum, and the sizes of kinds.
+func (a *account) addTo(sum, sizes counts, newest int) {
+	for _, p := range a.past[:newest] {
+		for k, n := range p.weight {
+			sum[k] += n
+		}
+	}
+	for k, n := range a.sizes {
+		sizes[k] = max(sizes[k], n)
+	}
 }
 
 // follow expects what goes with an object of a kind.
@@ -136,4 +155,22 @@ func (a *account) followed(kind schema.GroupResource) {
 	} else {
 		delete(a.follows, kind)
 	}
+}
+
+// forget has nothing go any more because it was let through, or follows what was. How much it was
+// goes on counting.
+func (a *account) forget() {
+	clear(a.follows)
+	for i := range a.past {
+		clear(a.past[i].let)
+	}
+}
+
+// decided tells whether a person has let an object go, and whether it was weighed since.
+func (a *account) decided(uid types.UID) (weighed, decided bool) {
+	if a.held == nil {
+		return false, false
+	}
+	weighed, decided = a.held.decided[uid]
+	return weighed, decided
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -39,11 +39,7 @@ type Options struct {
 	Client dynamic.Interface // for HeldCollections
 	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked
 	// for and is not done; nil: nothing is recorded.
-	Record dynamic.ResourceInterface
-	// Read reads an object's metadata, live, to find out who wrote its owner references.
-	Read func(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error)
-	// Gone tells whether the API server says for certain that there is no such object any more.
-	Gone     func(ctx context.Context, ref graph.Ref) bool
+	Record   dynamic.ResourceInterface
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
@@ -55,53 +51,42 @@ type Brake struct {
 	metrics *metrics
 	// requeue has garbage be decided about once more, requeueRequested what was deleted by request.
 	requeue, requeueRequested func(types.UID)
-	endings                   *endings       // from Recall on
-	begun                     chan struct{}  // has one element when something begins to be held
-	unread                    rate.Sometimes // logs that objects wait because they cannot be read
+	endings                   *endings      // from Recall on
+	begun                     chan struct{} // has one element when something begins to be held
 
 	mu     sync.Mutex
 	ledger *Ledger
 	requested
-	history int                // how often it went back
-	missing map[types.UID]bool // objects that were looked for, and not found
-	keeps   bool               // HeldCollections, which say what was held in the history that it went back to
-	unsure  bool               // that is to be read, before anything else goes by inference
+	history int  // how often it went back
+	keeps   bool // HeldCollections, which say what was held in the history that it went back to
+	unsure  bool // that is to be read, before anything else goes by inference
 }
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
-	b := &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1), unread: rate.Sometimes{Interval: failureEvery}, ledger: NewLedger(o.Limits, time.Now()), requested: newRequested(), missing: map[types.UID]bool{}}
-	if o.Beside {
-		b.ledger.Beside()
-	}
-	return b
+	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1),
+		ledger: NewLedger(o.Limits, o.Beside), requested: newRequested()}
 }
 
 // Rewound is told that the history of the API server went back.
 func (b *Brake) Rewound(string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ledger.Settle(time.Now(), "after the API server's history went back")
+	b.ledger.Rewound()
 	b.history++
 	b.unsure = b.keeps && !b.Limits.Off()
 	clear(b.decided)
-	clear(b.missing)
 }
 
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if
 // it is not held. It has the graph pass on why the object goes, to what depends on it.
-func (b *Brake) Allows(ctx context.Context, a graph.Action) (yes bool, again time.Duration) {
-	return b.allows(ctx, a, func(graph.Cause) []graph.Ref { return nil })
-}
+func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) { return b.allows(a, nil) }
 
-// allows is Allows where others are known that are to go for the same cause, and that the graph
-// does not show to be garbage.
-func (b *Brake) allows(ctx context.Context, a graph.Action, others func(graph.Cause) []graph.Ref) (yes bool, again time.Duration) {
+// allows is Allows where others may be known that are to go for the same kind of owners, and that
+// the graph does not show to be garbage.
+func (b *Brake) allows(a graph.Action, others func(schema.GroupResource) []graph.Ref) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
-	}
-	if !b.signed(ctx, &a) {
-		return false, Pause
 	}
 	switch b.ask(a, others) {
 	case Later:
@@ -121,30 +106,34 @@ func (b *Brake) allows(ctx context.Context, a graph.Action, others func(graph.Ca
 func (b *Brake) Proceeds(a graph.Action) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ledger.Proceeds(a)
+	return b.ledger.Proceeds(a.Object, a.Inferred)
 }
 
-func (b *Brake) ask(a graph.Action, others func(graph.Cause) []graph.Ref) Answer {
+func (b *Brake) ask(a graph.Action, others func(schema.GroupResource) []graph.Ref) Answer {
+	owners := a.Inferred.Owners
 	b.mu.Lock()
 	if b.unsure {
 		b.mu.Unlock()
 		return Later
 	}
 	answer := b.ledger.Ask(time.Now(), a)
-	around, aside := b.ledger.LooksAround(a.Inferred), b.ledger.writersHeld()
+	around := b.ledger.LooksAround(owners)
 	b.mu.Unlock()
 	if answer != Weigh {
 		return answer
 	}
-	more := map[graph.Cause][]graph.Ref{}
-	for _, c := range around {
-		more[c] = others(c)
+	var more []graph.Ref
+	if around && others != nil {
+		more = others(owners)
 	}
-	load := b.load(a, around, aside, more)
+	var load Load
+	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, more) })
 	b.mu.Lock()
-	answer, held := b.ledger.Charge(time.Now(), a, load)
+	answer, began := b.ledger.Charge(time.Now(), a, load)
 	b.mu.Unlock()
-	b.begins(held, a)
+	if began {
+		b.begins(a)
+	}
 	return answer
 }
 
@@ -161,30 +150,30 @@ func (b *Brake) Going(uid types.UID) {
 	b.Store.Read(func(g *graph.Graph) {
 		if basis := g.BasisOf(uid); basis.Settled && basis.Inference.Conclusion != graph.Asked && !isCollectorCanary(basis.Object) {
 			a = deleteFor(basis)
-			load = loadOf(g, a, b.Limits, nil, nil, nil)
+			load = loadOf(g, a, b.Limits, false, nil)
 		}
 	})
 	if a.Object.UID == "" {
 		return
 	}
 	b.mu.Lock()
-	over, why := b.ledger.Went(time.Now(), a, load)
+	why := b.ledger.Went(time.Now(), a, load)
 	b.mu.Unlock()
-	if over == nil || !b.stands(*over, uid) {
+	if why == "" || !b.stands(a.Inferred.Owners, uid) {
 		return // there is nothing to hold, and what comes is counted with what went
 	}
 	b.mu.Lock()
-	begins := b.ledger.Exceeded(time.Now(), *over, why)
+	began := b.ledger.Exceeded(time.Now(), a.Inferred.Owners, why)
 	b.mu.Unlock()
-	if begins {
-		b.begins(over, a)
+	if began {
+		b.begins(a)
 	}
 }
 
-// stands tells whether something is to go for a cause, beside one object.
-func (b *Brake) stands(c graph.Cause, beside types.UID) bool {
+// stands tells whether something is to go for a kind of owners, beside one object.
+func (b *Brake) stands(owners schema.GroupResource, beside types.UID) bool {
 	var all []graph.Ref
-	b.Store.Read(func(g *graph.Graph) { all = g.Suspects(c, nil, 2) })
+	b.Store.Read(func(g *graph.Graph) { all = g.Suspects(owners, 2) })
 	return slices.ContainsFunc(all, func(o graph.Ref) bool { return o.UID != beside })
 }
 
@@ -198,12 +187,10 @@ func deleteFor(b graph.Basis) graph.Action {
 	return graph.Action{Verb: graph.Delete, Object: b.Object, Dependents: b.Dependents, Inferred: b.Inference}
 }
 
-// begins says that a cause has begun to be held, if it has, at an object.
-func (b *Brake) begins(held *graph.Cause, at graph.Action) {
-	if held == nil {
-		return
-	}
-	b.Log.Info("held: this was not asked for by the delete of an owner", "name", causeFor(*held).String(), "because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
+// begins says that a kind of owners has begun to be held, at an object.
+func (b *Brake) begins(at graph.Action) {
+	b.Log.Info("held: this was not asked for by the delete of an owner", "name", at.Inferred.Owners.String(),
+		"because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
 	b.wake()
 }
 
@@ -215,39 +202,35 @@ func (b *Brake) wake() {
 	}
 }
 
-// load is what goes with an object, and around it for some causes, with more that is to go for
-// them. What was written by those aside is held, and does not go for the kind of its owners.
-func (b *Brake) load(a graph.Action, around []graph.Cause, aside map[string]bool, more map[graph.Cause][]graph.Ref) (load Load) {
-	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, aside, more) })
-	return load
-}
-
-func loadOf(g *graph.Graph, a graph.Action, l Limits, around []graph.Cause, aside map[string]bool, more map[graph.Cause][]graph.Ref) (load Load) {
-	load.Sizes, load.Others = counts{}, map[graph.Cause][]graph.Ref{}
+// loadOf is what goes with an object, and around it, with more that is to go for its kind of owners.
+func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.Ref) Load {
+	load := Load{Sizes: counts{}}
 	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
 	for _, f := range load.Weight {
 		load.Sizes[f.Kind] = g.Objects(f.Kind)
 	}
-	for _, c := range around {
-		load.Others[c] = othersOf(g, c, l, aside, more[c])
-		for _, o := range load.Others[c] {
-			load.Sizes[o.Kind] = g.Objects(o.Kind)
-		}
+	if around {
+		load.Others = othersOf(g, a.Inferred.Owners, l, more)
+	}
+	for _, o := range load.Others {
+		load.Sizes[o.Kind] = g.Objects(o.Kind)
 	}
 	return load
 }
 
-// othersOf are the objects that are to go for a cause, with more of them.
-func othersOf(g *graph.Graph, c graph.Cause, l Limits, aside map[string]bool, more []graph.Ref) []graph.Ref {
-	all := g.Suspects(c, aside, l.Most+1)
-	if len(more) == 0 {
-		return all
-	}
+// othersOf are the objects that are to go for a kind of owners, with more of them.
+func othersOf(g *graph.Graph, owners schema.GroupResource, l Limits, more []graph.Ref) []graph.Ref {
+	all := g.Suspects(owners, l.Most+1)
 	there := map[types.UID]bool{}
 	for _, o := range all {
 		there[o.UID] = true
 	}
-	return append(all, slices.DeleteFunc(more, func(o graph.Ref) bool { return there[o.UID] || g.Deleted(o.UID) })...)
+	for _, o := range more {
+		if !there[o.UID] && !g.Deleted(o.UID) {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // Deleted takes in that an object was deleted.

@@ -1,23 +1,23 @@
 package brake
 
-import "github.com/weir-dev/weir/controller/graph"
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // InTurn is for tests.
 var InTurn = inTurn
 
-// Why is why a cause is held; "" if it is not.
-func (l *Ledger) Why(c graph.Cause) string {
-	if acc := l.causes[c]; acc != nil && acc.held != nil {
-		return acc.held.why
+// Why is why a kind of owners is held; "" if it is not.
+func (l *Ledger) Why(owners schema.GroupResource) string {
+	if held := l.holds(owners); held != nil {
+		return held.why
 	}
 	return ""
 }
 
-// HeldCauses is how many causes are held.
-func (b *Brake) HeldCauses() (n int) {
+// HeldKinds is of how many kinds of owners something is held.
+func (b *Brake) HeldKinds() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, acc := range b.ledger.causes {
+	for _, acc := range b.ledger.kinds {
 		if acc.held != nil {
 			n++
 		}

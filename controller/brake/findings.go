@@ -29,21 +29,18 @@ type findings struct {
 	weight   counts // what goes, in all
 	complete bool   // and no more
 	samples  []graph.Inferred
-	writers  map[types.UID]writer // of the samples
 	since    time.Time
 	why      string
 }
 
 const (
 	mostSamples, mostKinds = 10, 20
-	// mostWriter is how long the name of a writer may be, which is what the API server allows.
-	mostWriter = 128
 	// perWeighing is how many objects are weighed under one lock.
 	perWeighing = 2000
 )
 
-// find looks for what is held. While everything is listed again nothing is known.
-func (b *Brake) find(c graph.Cause) findings {
+// find looks for what is held for a kind of owners. While everything is listed again nothing is known.
+func (b *Brake) find(owners schema.GroupResource) findings {
 	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
 	if b.Store.Rewound() != "" {
 		f.open = 1
@@ -52,9 +49,9 @@ func (b *Brake) find(c graph.Cause) findings {
 	for next := uint32(0); ; {
 		var found []graph.Inferred
 		var open int
-		found, open, next = b.inferred(c, next)
+		found, open, next = b.inferred(owners, next)
 		f.open += open
-		waiting, going := b.divide(c, found)
+		waiting, going := b.divide(found)
 		f.take(waiting)
 		f.going += going
 		if next == 0 {
@@ -65,9 +62,10 @@ func (b *Brake) find(c graph.Cause) findings {
 	return f
 }
 
-// inferred are some of the objects that are garbage because of a cause; see graph.InferredFrom.
-func (b *Brake) inferred(c graph.Cause, from uint32) (found []graph.Inferred, open int, next uint32) {
-	b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(c, from) })
+// inferred are some of the objects that are garbage by inference about owners of a kind; see
+// graph.InferredFrom.
+func (b *Brake) inferred(owners schema.GroupResource, from uint32) (found []graph.Inferred, open int, next uint32) {
+	b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, from) })
 	return found, open, next
 }
 
@@ -88,14 +86,14 @@ func (b *Brake) weigh(f *findings) {
 }
 
 // divide finds which among objects wait for a decision, and how many go by one.
-func (b *Brake) divide(c graph.Cause, found []graph.Inferred) (waiting []graph.Inferred, going int) {
+func (b *Brake) divide(found []graph.Inferred) (waiting []graph.Inferred, going int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	waiting = slices.DeleteFunc(found, func(i graph.Inferred) bool {
-		if b.ledger.Goes(c, i.Inference, i.Ref) {
+		if b.ledger.Goes(i.Ref, i.Inference) {
 			going++
 		}
-		return !b.ledger.Waits(c, i.Inference, i.Ref)
+		return !b.ledger.Waits(i.Ref, i.Inference)
 	})
 	return waiting, going
 }
@@ -137,7 +135,7 @@ var (
 func (r *record) status() *v1alpha1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
-	st := &v1alpha1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message(), Writer: cut(r.writer, mostWriter)}
+	st := &v1alpha1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
 	var conclusions []string
 	for _, c := range f.conclusions() {
 		conclusions = append(conclusions, names[c])
@@ -152,7 +150,7 @@ func (r *record) status() *v1alpha1.HeldCollectionStatus {
 		st.Kinds = append(st.Kinds, v1alpha1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
 	}
 	for _, s := range f.samples {
-		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024), WrittenBy: f.writers[s.UID].String()})
+		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
 	}
 	return st
 }
@@ -181,36 +179,20 @@ func (r *record) message() string {
 		if !f.complete {
 			least = "at least "
 		}
-		parts = append(parts, fmt.Sprintf("Held: %s, and %s%d with all that goes with them, because of %s (%s). Limit: %s.",
-			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.of(), strings.Join(because, "; "), f.why))
-		if text := by(f.writers); text != "" && r.writer != graph.UnknownWriter { // who wrote what is left need not have made the edit
-			parts = append(parts, text)
-		}
+		parts = append(parts, fmt.Sprintf("Held: %s, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
+			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
 		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
 			"To keep them, repair or remove their owner references; this goes away by itself then.", r.cause, f.digest))
 	case f.going > 0:
 		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0 && r.requested:
 		parts = append(parts, "It is not known what is held while everything is listed again.")
-	case f.open > 0 && r.writer != "":
-		parts = append(parts, fmt.Sprintf("Nothing is held now, but for %d owners it is not known whether they exist, or which client wrote the references to them.", f.open))
 	case f.open > 0:
 		parts = append(parts, fmt.Sprintf("Nothing is held now, but for %d owners it is not known whether they exist.", f.open))
 	default:
 		parts = append(parts, "Nothing is held any more.")
 	}
 	return cut(strings.Join(parts, " "), 2048)
-}
-
-// of says because of whom or what something is held.
-func (r *record) of() string {
-	switch r.writer {
-	case "":
-		return "owners of the kind " + r.kind.String()
-	case graph.UnknownWriter:
-		return "edits of owner references by clients that managedFields do not name"
-	}
-	return "owner references that " + words.Printable(cut(r.writer, mostWriter)) + " wrote into existing objects"
 }
 
 // cut shortens a text to what the schema allows, in characters.
@@ -224,7 +206,7 @@ func cut(s string, most int) string {
 
 // patchOf is a status as a merge patch: what it leaves out is taken away.
 func patchOf(st *v1alpha1.HeldCollectionStatus) (map[string]any, error) {
-	patch := map[string]any{"writer": nil, "conclusion": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
+	patch := map[string]any{"conclusion": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
 	data, err := json.Marshal(st)
 	if err != nil {
 		return nil, fmt.Errorf("encode a status: %w", err)

@@ -1,7 +1,6 @@
 package brake_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +17,7 @@ import (
 // whether the object may be deleted.
 func (g *guarded) leads(uid types.UID) bool {
 	for {
-		yes, again := g.Allows(context.Background(), g.store.Decide(uid))
+		yes, again := g.Allows(g.store.Decide(uid))
 		if again == 0 {
 			return yes
 		}
@@ -78,8 +77,8 @@ func TestNothingIsHeldWhenAllIsGone(t *testing.T) {
 			g.orphan(i, i+1)
 			g.goes(uid("pod", i))
 		}
-		if held := g.HeldCauses(); held != 0 {
-			t.Errorf("%d causes are held", held)
+		if held := g.HeldKinds(); held != 0 {
+			t.Errorf("%d kinds of owners are held", held)
 		}
 		g.orphan(25, 26)
 		if g.leads(uid("pod", 25)) {
@@ -163,17 +162,17 @@ func TestTheCanaryIsNotCounted(t *testing.T) {
 // have gone that counts for the others still.
 func TestADecisionIsNotVoidedByWhatGoes(t *testing.T) {
 	b := newBench(t, small)
-	b.Beside()
-	b.Hold(b.now, of(widgets), b.now, "test")
+	b.Ledger = brake.NewLedger(small, true)
+	b.Hold(b.now, widgets, b.now, "test")
 	uids := make([]types.UID, 2*small.Most)
 	for i := range uids {
 		uids[i] = uid("pod", i)
 	}
-	b.Decided(of(widgets), uids)
+	b.Decided(widgets, uids)
 	for _, u := range uids[1:] {
 		b.Went(b.now, action(pods, widgets, string(u), false), brake.Load{Weight: []graph.Counted{{Kind: pods, Count: 1}}, Sizes: b.sizes})
 	}
-	if !b.Proceeds(action(pods, widgets, string(uids[0]), false)) {
+	if !b.Proceeds(graph.Ref{Kind: pods, UID: uids[0]}, graph.Inference{Owners: widgets}) {
 		t.Error("what a person has decided does not count any more")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -38,16 +39,15 @@ type Guard struct {
 	asked, old map[types.UID]time.Time // when an object was first asked about
 	turned     time.Time
 	// doubted are objects of which the graph does not show that all owners are gone, by the kind of
-	// an owner that it shows, or does not know, and by who wrote the reference to it: the other
-	// collector wants to delete them. Where that is wrong it is wrong for many, so they count
-	// together before the first one goes.
-	doubted map[graph.Cause]map[types.UID]graph.Ref
+	// an owner that it shows, or does not know: the other collector wants to delete them. Where that
+	// is wrong it is wrong for many, so they count together before the first one goes.
+	doubted map[schema.GroupResource]map[types.UID]graph.Ref
 }
 
 // NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing
 // is known.
 func NewGuard(b *Brake, ready func() error) *Guard {
-	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[graph.Cause]map[types.UID]graph.Ref{}}
+	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[schema.GroupResource]map[types.UID]graph.Ref{}}
 }
 
 // Holds says why an object must not be deleted now; "" if it may be. The other collector asks again
@@ -63,13 +63,6 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 		return "Weir lists everything again (" + why + ")"
 	}
 	basis := g.basis(ctx, uid)
-	if basis.Settled && basis.Inference.Conclusion == graph.Asked {
-		g.doubt(basis)
-		return ""
-	}
-	a := deleteFor(basis)
-	signed := g.signed(ctx, &a)
-	basis.Inference = a.Inferred
 	g.doubt(basis)
 	if !basis.Settled && time.Since(g.first(uid)) < behind {
 		return "Weir does not see yet that all owners of this object are gone"
@@ -77,10 +70,7 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	if basis.Object.UID == "" {
 		return "" // of a kind that Weir does not follow, or without owners: there is nothing to go by
 	}
-	if !signed {
-		return "Weir cannot read yet who wrote the owner references of this object"
-	}
-	yes, again := g.allows(ctx, a, g.doubts)
+	yes, again := g.allows(deleteFor(basis), g.doubts)
 	switch {
 	case yes:
 		return ""
@@ -90,16 +80,9 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 		// Its own controller sees no reason to delete it, and mostly has no HeldCollection to
 		// decide about.
 		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that. If they exist, restart kube-controller-manager: " +
-			"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held " + g.heldBy(a) + " -o wide"
+			"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 	}
-	return "Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held " + g.heldBy(a) + " -o wide"
-}
-
-// heldBy is the HeldCollection of a cause for which an object is held.
-func (g *Guard) heldBy(a graph.Action) string {
-	g.Brake.mu.Lock()
-	defer g.Brake.mu.Unlock()
-	return causeFor(g.ledger.holder(a.Inferred)).String()
+	return "Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 }
 
 // basis looks at the graph, and the first time waits a moment for it to come to know.
@@ -160,21 +143,19 @@ func (g *Guard) doubt(b graph.Basis) {
 		}
 		return
 	}
-	for _, c := range b.Inference.Causes() {
-		of := g.doubted[c]
-		if of == nil {
-			of = map[types.UID]graph.Ref{}
-			g.doubted[c] = of
-		}
-		if len(of) < mostRemembered {
-			of[b.Object.UID] = b.Object
-		}
+	of := g.doubted[b.Inference.Owners]
+	if of == nil {
+		of = map[types.UID]graph.Ref{}
+		g.doubted[b.Inference.Owners] = of
+	}
+	if len(of) < mostRemembered {
+		of[b.Object.UID] = b.Object
 	}
 }
 
-// doubts are the objects that are doubted for a cause.
-func (g *Guard) doubts(c graph.Cause) []graph.Ref {
+// doubts are the objects that are doubted for a kind of owners.
+func (g *Guard) doubts(owners schema.GroupResource) []graph.Ref {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Collect(maps.Values(g.doubted[c]))
+	return slices.Collect(maps.Values(g.doubted[owners]))
 }

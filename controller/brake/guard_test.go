@@ -191,7 +191,7 @@ func TestLedgerHeedsHeldCollections(t *testing.T) {
 	if !b.ask(action(pods, widgets, "1", false), nil) {
 		t.Fatal("the first is held")
 	}
-	b.Heed(b.now, map[graph.Cause]time.Time{of(widgets): b.now})
+	b.Heed(b.now, map[schema.GroupResource]time.Time{widgets: b.now})
 	if b.ask(action(pods, widgets, "2", false), nil) {
 		t.Error("not held, although a HeldCollection says so")
 	}
@@ -237,7 +237,7 @@ func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		b := newBench(t, small)
 		if beside {
-			b.Beside()
+			b.Ledger = brake.NewLedger(small, true)
 		}
 		first := action(pods, widgets, "1", false)
 		if !b.ask(first, nil) {
@@ -246,7 +246,7 @@ func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 		if b.ask(action(pods, widgets, "2", false), map[schema.GroupResource]int{secrets: 1000}) {
 			t.Fatal("the second is not held")
 		}
-		if waits := b.Waits(of(widgets), first.Inferred, first.Object); waits != beside {
+		if waits := b.Waits(first.Object, first.Inferred); waits != beside {
 			t.Errorf("beside another collector %t: the first waits for a decision: %t", beside, waits)
 		}
 	}
@@ -257,7 +257,7 @@ func TestLedgerBesideHoldsWhatItAllowed(t *testing.T) {
 // what comes later is news.
 func TestLedgerBesideLetsFollowNoMoreThanWasCounted(t *testing.T) {
 	b := newBench(t, small)
-	b.Beside()
+	b.Ledger = brake.NewLedger(small, true)
 	if !b.ask(action(pods, widgets, "1", false), map[schema.GroupResource]int{secrets: 2}) {
 		t.Fatal("the first is held")
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1alpha1"
 )
 
@@ -56,38 +56,38 @@ func (h *heeder) look(ctx context.Context) {
 // heed takes over what HeldCollections say. One without a status was made by another client, and
 // holds nothing.
 func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
-	written := map[graph.Cause]time.Time{}
+	written := map[schema.GroupResource]time.Time{}
 	for i := range items {
 		if c, since := causeOf(&items[i]), items[i].Status.Since; since != nil && !c.requested {
-			written[c.key()] = since.Time
+			written[c.kind] = since.Time
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ledger.Tidy(now)
 	for _, c := range b.ledger.Heed(now, written) {
-		b.Log.Info(c.what, "name", causeFor(c.cause).String())
+		b.Log.Info(c.what, "name", c.owners.String())
 	}
 }
 
-// change is what becomes of a cause when HeldCollections are read.
+// change is what becomes of a kind of owners when HeldCollections are read.
 type change struct {
-	cause graph.Cause
-	what  string
+	owners schema.GroupResource
+	what   string
 }
 
 // Heed holds what is written, and ends what is not written any more, or was not for a time.
-func (l *Ledger) Heed(now time.Time, written map[graph.Cause]time.Time) (changes []change) {
+func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time) (changes []change) {
 	for c, since := range written {
-		acc := l.causes[c]
+		acc := l.kinds[c]
 		if acc == nil || acc.held == nil {
 			l.Hold(now, c, since, "its HeldCollection says so")
-			acc = l.causes[c]
+			acc = l.kinds[c]
 			changes = append(changes, change{c, "held, as a HeldCollection says"})
 		}
 		acc.held.written, acc.held.missing = true, time.Time{}
 	}
-	for c, acc := range l.causes {
+	for c, acc := range l.kinds {
 		if acc.held == nil {
 			continue
 		}

@@ -83,11 +83,10 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 type record struct {
 	cause
 	seen    findings
-	sets    *sets                // nil: it is not known yet what had been decided before
-	writers map[types.UID]writer // of the samples of the newest
-	next    time.Time            // when it is counted again
-	empty   time.Time            // since when nothing was held; zero: something is
-	ended   bool                 // nothing is held any more, and the object is to go
+	sets    *sets     // nil: it is not known yet what had been decided before
+	next    time.Time // when it is counted again
+	empty   time.Time // since when nothing was held; zero: something is
+	ended   bool      // nothing is held any more, and the object is to go
 	told    bool
 	applied string // the digest of the last decision that was carried out
 	outcome string // of the last decision
@@ -164,10 +163,10 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection, why string) {
 			if b.Limits.Off() {
 				continue
 			}
-			if b.ledger.holds(c.key()) {
+			if b.ledger.holds(c.kind) != nil {
 				continue
 			}
-			b.ledger.Hold(time.Now(), c.key(), since.Time, why)
+			b.ledger.Hold(time.Now(), c.kind, since.Time, why)
 			b.Log.Info("held since before", "name", c.String(), "since", since.Time, "because", why)
 		}
 	}
@@ -196,9 +195,9 @@ func (k *keeper) held() map[cause]hold {
 	defer k.mu.Unlock()
 	k.ledger.Tidy(time.Now())
 	held := map[cause]hold{}
-	for c, acc := range k.ledger.causes {
+	for kind, acc := range k.ledger.kinds {
 		if acc.held != nil {
-			held[causeFor(c)] = *acc.held
+			held[cause{kind: kind}] = *acc.held
 		}
 	}
 	for kind, since := range k.kinds() {
@@ -236,7 +235,7 @@ func (k *keeper) look(ctx context.Context) {
 			r.begin(object)
 		}
 		if !r.ended {
-			k.follow(ctx, r, held[c], object)
+			k.follow(r, held[c], object)
 		}
 		if err != nil {
 			continue // it cannot be written either
@@ -287,7 +286,7 @@ func (k *keeper) failure(ctx context.Context, err error) {
 }
 
 // follow brings a record up to date: with a decision, and with what the graph says.
-func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1.HeldCollection) {
+func (k *keeper) follow(r *record, h hold, object *v1alpha1.HeldCollection) {
 	if object != nil && k.decide(r, object.Spec) {
 		r.next = time.Time{}
 	}
@@ -298,7 +297,7 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 	if r.requested {
 		r.seen = k.findRequested(r.kind)
 	} else {
-		r.seen = k.find(r.key())
+		r.seen = k.find(r.kind)
 		r.seen.why = h.why
 	}
 	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
@@ -314,12 +313,8 @@ func (k *keeper) follow(ctx context.Context, r *record, h hold, object *v1alpha1
 		return
 	}
 	if r.sets != nil {
-		var changed bool
-		if r.seen.digest, changed = r.sets.take(r.seen.uids, r.seen.counted); changed && !r.requested {
-			r.writers = k.writers(ctx, r.seen.samples)
-		}
+		r.seen.digest = r.sets.take(r.seen.uids, r.seen.counted)
 	}
-	r.seen.writers = r.writers
 	r.seen.since = h.since
 }
 
@@ -330,7 +325,7 @@ func (k *keeper) end(r *record) {
 	if r.requested {
 		delete(k.since, r.kind)
 	} else {
-		k.ledger.Ends(r.key())
+		k.ledger.Ends(r.kind)
 	}
 	k.mu.Unlock()
 	k.metrics.ends(r.cause)
@@ -338,7 +333,7 @@ func (k *keeper) end(r *record) {
 	if r.requested {
 		return // what is held says so each time it is asked about
 	}
-	for found, _, next := k.inferred(r.key(), 0); ; found, _, next = k.inferred(r.key(), next) {
+	for found, _, next := k.inferred(r.kind, 0); ; found, _, next = k.inferred(r.kind, next) {
 		for _, i := range found {
 			k.requeue(i.UID)
 		}
@@ -387,7 +382,7 @@ func (k *keeper) carryOut(r *record, items []item) bool {
 	case r.requested:
 		k.proceed(items)
 	default:
-		k.ledger.Decided(r.key(), uidsOf(items))
+		k.ledger.Decided(r.kind, uidsOf(items))
 	}
 	return true
 }

@@ -42,8 +42,8 @@ func TestTwoWhoAskAtOnceAreCountedOnce(t *testing.T) {
 		if answer := b.Ask(b.now, action(pods, widgets, "b", false)); answer != brake.Weigh {
 			t.Fatalf("answer %d, want Weigh", answer)
 		}
-		if answer, held := b.Charge(b.now, a, load); answer != brake.Go || held != nil {
-			t.Fatalf("answer %d, held %v", answer, held)
+		if answer, held := b.Charge(b.now, a, load); answer != brake.Go || held {
+			t.Fatalf("answer %d, held %t", answer, held)
 		}
 	}
 	if went := b.many(widgets, "p", 5); went != 2 {
@@ -84,5 +84,5 @@ func whyHeld(t *testing.T, l brake.Limits, sizes, others int) string {
 	if b.ask(action(pods, widgets, "p", false), nil, refs...) {
 		return ""
 	}
-	return b.Why(of(widgets))
+	return b.Why(widgets)
 }

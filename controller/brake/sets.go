@@ -47,12 +47,11 @@ func newSets(void string) *sets {
 	return &sets{void: void, now: map[item]int{}, digests: map[string]int{}}
 }
 
-// take takes in what is held, by sorted uids, and returns its digest, "" for nothing. changed: it
-// is not that of before.
-func (s *sets) take(uids []types.UID, with counted) (digest string, changed bool) {
+// take takes in what is held, by sorted uids, and returns its digest, "" for nothing.
+func (s *sets) take(uids []types.UID, with counted) string {
 	if len(uids) == 0 {
 		clear(s.now)
-		return "", false
+		return ""
 	}
 	s.count++
 	h := sha256.New()
@@ -70,17 +69,16 @@ func (s *sets) take(uids []types.UID, with counted) (digest string, changed bool
 		}
 	}
 	s.now = now
-	digest = hex.EncodeToString(h.Sum(nil))[:16]
+	digest := hex.EncodeToString(h.Sum(nil))[:16]
 	if _, known := s.digests[digest]; !known {
 		s.order = append(s.order, digest)
 	}
-	changed = s.digests[digest] != s.count-1 || s.count == 1
 	s.digests[digest] = s.count
 	if len(s.order) > mostDigests {
 		delete(s.digests, s.order[0])
 		s.order = s.order[1:]
 	}
-	return digest, changed
+	return digest
 }
 
 // of is what a digest stands for, of what is held still.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -42,37 +43,35 @@ func (s simulated) Allows(now int, a graph.Action, g *graph.Graph) (yes bool, ag
 		return false, int(Pause / time.Second)
 	case Weigh:
 	}
-	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred), s.writersHeld(), nil))
+	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners), nil))
 	return answer == Go, 0
 }
 
-func (s simulated) Signs(a graph.Action) bool { return s.signs(a) }
-
 func (s simulated) Deleted(a graph.Action) { s.Gone(a) }
 
-func (s simulated) Rewound(now int) { s.Settle(tick(now), "after the API server's history went back") }
+func (s simulated) Rewound(int) { s.Ledger.Rewound() }
 
-func (s simulated) Hold(now int, c graph.Cause) {
-	s.Ledger.Hold(tick(now), c, tick(now), "it was held before")
+func (s simulated) Hold(now int, owners schema.GroupResource) {
+	s.Ledger.Hold(tick(now), owners, tick(now), "it was held before")
 }
 
-func (s simulated) Held() (all []graph.Cause) {
-	for c, acc := range s.causes {
+func (s simulated) Held() (all []schema.GroupResource) {
+	for owners, acc := range s.kinds {
 		if acc.held != nil {
-			all = append(all, c)
+			all = append(all, owners)
 		}
 	}
-	slices.SortFunc(all, func(a, b graph.Cause) int { return cmp.Compare(causeFor(a).String(), causeFor(b).String()) })
+	slices.SortFunc(all, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
 	return all
 }
 
-func (s simulated) Waits(g *graph.Graph, c graph.Cause) (uids []types.UID, open bool) {
+func (s simulated) Waits(g *graph.Graph, owners schema.GroupResource) (uids []types.UID, open bool) {
 	for next := uint32(0); ; {
-		found, unknown, cursor := g.InferredFrom(c, next)
+		found, unknown, cursor := g.InferredFrom(owners, next)
 		open = open || unknown > 0
 		for _, f := range found {
-			open = open || s.Goes(c, f.Inference, f.Ref)
-			if s.Ledger.Waits(c, f.Inference, f.Ref) {
+			open = open || s.Goes(f.Ref, f.Inference)
+			if s.Ledger.Waits(f.Ref, f.Inference) {
 				uids = append(uids, f.UID)
 			}
 		}
@@ -82,12 +81,13 @@ func (s simulated) Waits(g *graph.Graph, c graph.Cause) (uids []types.UID, open 
 	}
 }
 
-func (s simulated) Decide(c graph.Cause, uids []types.UID) { s.Decided(c, uids) }
+func (s simulated) Decide(owners schema.GroupResource, uids []types.UID) { s.Decided(owners, uids) }
 
 var simLimits = Limits{Most: 2, Objects: 2, Share: 1}
 
 func braking() sim.Braking {
-	return sim.Braking{New: func() sim.Brake { return simulated{NewLedger(simLimits, tick(0))} }, Most: simLimits.Most, Window: int(window / time.Second)}
+	return sim.Braking{New: func() sim.Brake { return simulated{NewLedger(simLimits, false)} },
+		Most: simLimits.Most, Window: int(window / time.Second), Together: int(span / time.Second)}
 }
 
 // simulate plays clusters until one goes wrong.
@@ -131,7 +131,7 @@ func TestNothingIsHeldForEverInSimulatedClusters(t *testing.T) {
 
 // TestSimulatedClustersAreUnkindToABrake: sooner or later all happens, in the same ones each time.
 func TestSimulatedClustersAreUnkindToABrake(t *testing.T) {
-	all, missing := sim.Stats{}, []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "writers", "holds ended", "restarts", "failovers", "restores"}
+	all, missing := sim.Stats{}, []string{"held", "decisions", "went by decision", "went before the limit", "went with what it depends on", "went of several kinds", "holds ended", "restarts", "failovers", "restores"}
 	for _, s := range fixture.Seeds(1, 100, 0) {
 		stats, err := sim.RunBraked(s, *simSteps, braking())
 		if err != nil {

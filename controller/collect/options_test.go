@@ -30,7 +30,7 @@ type watchers struct {
 	deleted  []string
 }
 
-func (w *watchers) Allows(_ context.Context, a graph.Action) (bool, time.Duration) {
+func (w *watchers) Allows(a graph.Action) (bool, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.allows(a)

@@ -85,7 +85,7 @@ type Workers struct {
 type Brake interface {
 	// Allows tells whether an object may be deleted. One that may not is decided about again after
 	// a time, or else when that changes.
-	Allows(ctx context.Context, a graph.Action) (yes bool, again time.Duration)
+	Allows(a graph.Action) (yes bool, again time.Duration)
 	// Deleted is told of what was deleted.
 	Deleted(a graph.Action)
 	// Proceeds tells whether a person has let an object go that was held.
@@ -201,7 +201,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.done(uid)
 		return
 	}
-	if w.held(ctx, a) {
+	if w.held(a) {
 		w.done(uid)
 		return
 	}
@@ -266,11 +266,11 @@ func (w *Workers) concerns(a graph.Action) bool {
 }
 
 // held tells whether an object is not to be deleted before a person has decided.
-func (w *Workers) held(ctx context.Context, a graph.Action) bool {
+func (w *Workers) held(a graph.Action) bool {
 	if a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked || w.brake == nil {
 		return false
 	}
-	yes, again := w.brake.Allows(ctx, a)
+	yes, again := w.brake.Allows(a)
 	if yes {
 		return false
 	}

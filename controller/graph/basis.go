@@ -37,8 +37,7 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 		if open := g.openOwner(n); open != nil {
 			b.Settled = false
 			if b.Inference.Conclusion == Asked {
-				b.Inference = g.inferenceFor(n, causeOf(0, OwnerNotFound), *open)
-				b.Inference.Owners = g.kindOfClaim(open.claim)
+				b.Inference = Inference{Conclusion: OwnerNotFound, Owners: g.kindOfClaim(open.claim)}
 			}
 		}
 		return b

@@ -102,9 +102,8 @@ const (
 
 	written // into an object that was there already, after the owner was deleted
 	edited  // by an edit of an object that was there already, while the owner was not known to be there
-	severed // edited: by the removal of a reference to another owner, which kept the object
 
-	notes = written | edited | severed
+	notes = written | edited
 )
 
 func bitsOf(r *metav1.OwnerReference) (b edgeBits) {
@@ -190,7 +189,6 @@ func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, fresh bool) {
 	if !fresh {
 		g.noteEdit(n, before)
 	}
-	delete(g.writers, id)
 	for _, e := range before {
 		if c := g.claims.at(e.claim); c.entry != 0 && len(c.dependents) == 0 {
 			g.dropClaim(e.claim)

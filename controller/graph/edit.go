@@ -1,14 +1,6 @@
 package graph
 
-import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// UnknownWriter is the Writer of references of which nothing tells who wrote them: managedFields do
-// not say who removed one, and a client may have cleared them.
-const UnknownWriter = "unknown"
+import "slices"
 
 // noteEdit marks what an edit has done to the references of an object. A reference that it has put
 // there, while the owner was not known to be there, is edited; so is one that it has left as the
@@ -33,11 +25,6 @@ func (g *Graph) noteEdit(n *node, before []edge) {
 			e.bits |= written | edited
 		case c.verdict != present:
 			e.bits |= edited
-		default:
-			continue
-		}
-		if at >= 0 {
-			e.bits |= severed
 		}
 	}
 }
@@ -61,40 +48,7 @@ func (g *Graph) refers(n *node, old edge) bool {
 func (g *Graph) clearEdited(c *claim) {
 	for _, d := range c.dependents {
 		if e := &g.nodes.at(d.node).owners[d.edge]; e.bits&written == 0 {
-			e.bits &^= edited | severed
+			e.bits &^= edited
 		}
 	}
-}
-
-// wrote takes in who wrote the references of an object, unless they are others by now.
-func (g *Graph) wrote(ev Wrote) {
-	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
-	if id == 0 || !g.sameOwners(g.nodes.at(id).owners, ev.Object.Owners) || g.writers[id] == ev.Writer {
-		return
-	}
-	if g.writers[id] = ev.Writer; ev.Writer == "" {
-		delete(g.writers, id)
-	}
-	g.mark(id)
-}
-
-// inferenceFor is what the delete of an object rests on: cause by one of its references.
-func (g *Graph) inferenceFor(n *node, c cause, e edge) Inference {
-	i := g.inferenceOf(c)
-	if c == 0 || c&inherited != 0 {
-		return i
-	}
-	i.Reference = g.uidOf(g.claims.at(e.claim).entry)
-	i.Edited = e.bits&edited != 0
-	if i.Writer = g.writers[g.nodeOf(n.slot, n.entry)]; e.bits&severed != 0 {
-		i.Writer = UnknownWriter
-	}
-	return i
-}
-
-// Cause is what inferences are counted by: the kind of the owners, or, with Writer, who edited the
-// references.
-type Cause struct {
-	Owners schema.GroupResource
-	Writer string
 }

@@ -154,13 +154,6 @@ type (
 		Inference Inference
 	}
 
-	// Wrote says who wrote the references of an object, as a live read of it tells: Object is what
-	// was read. It counts for as long as the object has these references.
-	Wrote struct {
-		Object *Object
-		Writer string
-	}
-
 	// Remembered says that a process before this one saw an owner deleted while so many references
 	// to it were left, which was recorded. It proves nothing about presence. It comes when every
 	// kind has been listed.
@@ -218,7 +211,6 @@ func (LookupAnswered) event() {}
 func (Accepted) event()       {}
 func (Protected) event()      {}
 func (Collecting) event()     {}
-func (Wrote) event()          {}
 func (Remembered) event()     {}
 func (Ruled) event()          {}
 func (Holds) event()          {}

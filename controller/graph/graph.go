@@ -39,7 +39,6 @@ type Graph struct {
 	causes          map[uint32]cause    // node → what its deletion rests on, where no client asked for that
 	unfollowed      map[uint32]int      // node → how many owner references it has that are not followed
 	protected       map[uint32]string   // node → why a policy refuses its delete, at the version that it has
-	writers         map[uint32]string   // node → who wrote its references, where that was asked
 	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be released
 	accepted        int                 // nodes with the accepted flag
 	orphaned        tombstones
@@ -78,7 +77,6 @@ func New() *Graph {
 		protected:        map[uint32]string{},
 		unfollowed:       map[uint32]int{},
 		causes:           map[uint32]cause{},
-		writers:          map[uint32]string{},
 		ending:           map[uint32]struct{}{},
 		orphaned:         newTombstones(maxOrphaned),
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
@@ -180,8 +178,6 @@ func (g *Graph) apply(ev Event) {
 		g.protect(ev)
 	case Collecting:
 		g.collecting(ev)
-	case Wrote:
-		g.wrote(ev)
 	case Remembered:
 		g.remember(ev)
 	case Ruled:
@@ -363,7 +359,6 @@ func (g *Graph) remove(id uint32) {
 	delete(g.protected, id)
 	delete(g.unfollowed, id)
 	delete(g.causes, id)
-	delete(g.writers, id)
 	delete(g.textVersions, id)
 	g.forgetHidden(id)
 	g.slots[n.slot].nodes--

@@ -40,22 +40,6 @@ type Inference struct {
 	// Inherited: the owner itself was collected because of the inference (Collecting), and this
 	// follows from that.
 	Inherited bool
-	// Reference is the uid of the owner by the reference to which the object is garbage. Edited:
-	// that was put into the object by an edit, or left there as the last by one, while the owner
-	// was not known to be there. What is inherited has neither.
-	Reference types.UID
-	Edited    bool
-	// Writer is who wrote the reference, where that was asked (Wrote); "" if it was not.
-	Writer string
-}
-
-// Causes are by what it is counted: by the kind of the owners, and by who edited the references.
-func (i Inference) Causes() []Cause {
-	all := []Cause{{Owners: i.Owners}}
-	if i.Writer != "" {
-		all = append(all, Cause{Writer: i.Writer})
-	}
-	return all
 }
 
 func (i Inference) String() string {
@@ -65,12 +49,6 @@ func (i Inference) String() string {
 	s := i.Conclusion.String() + " of " + i.Owners.String()
 	if i.Inherited {
 		s += ", inherited"
-	}
-	if i.Edited {
-		s += ", edited"
-	}
-	if i.Writer != "" {
-		s += ", written by " + i.Writer
 	}
 	return s
 }
@@ -89,10 +67,9 @@ func (g *Graph) inferenceOf(c cause) Inference {
 	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(), Inherited: c&inherited != 0}
 }
 
-// causeOfDelete is what the delete of an object rests on, and by which of its references. One such
-// reference is enough: without it the object would be kept. A cause of its own counts before one
-// that is inherited.
-func (g *Graph) causeOfDelete(n *node) (found cause, by edge) {
+// causeOfDelete is what the delete of an object rests on. One such reference is enough: without it
+// the object would be kept. A cause of its own counts before one that is inherited.
+func (g *Graph) causeOfDelete(n *node) (found cause) {
 	for _, e := range n.owners {
 		var of cause
 		switch c := g.claims.at(e.claim); {
@@ -104,31 +81,22 @@ func (g *Graph) causeOfDelete(n *node) (found cause, by edge) {
 			of = causeOf(g.typeInfos[c.typ].slot, ReferenceEdited)
 		}
 		if of != 0 && of&inherited == 0 {
-			return of, e
+			return of
 		}
 		if found == 0 {
-			found, by = of, e
+			found = of
 		}
 	}
-	return found, by
+	return found
 }
 
 // inference is what the delete of an object rests on.
-func (g *Graph) inference(n *node) Inference {
-	c, by := g.causeOfDelete(n)
-	return g.inferenceFor(n, c, by)
-}
+func (g *Graph) inference(n *node) Inference { return g.inferenceOf(g.causeOfDelete(n)) }
 
-// isOf tells whether the delete of an object rests on a cause.
-func (g *Graph) isOf(n *node, cause Cause) bool {
+// isOf tells whether the delete of an object rests on an inference about owners of a kind.
+func (g *Graph) isOf(n *node, owners schema.GroupResource) bool {
 	i := g.inference(n)
-	switch {
-	case i.Conclusion == Asked:
-		return false
-	case cause.Writer == "":
-		return i.Owners == cause.Owners
-	}
-	return i.Writer == cause.Writer
+	return i.Conclusion != Asked && i.Owners == owners
 }
 
 // causeOfEnd is what follows from the end of a node for those who depend on it.
@@ -263,12 +231,11 @@ type Inferred struct {
 	Why     string
 }
 
-// InferredFrom finds what is to be deleted because of a cause, from a cursor that starts at 0, and
-// returns the next cursor, 0 at the end. One call looks at some 1,000 references, and at all of the
-// owner with which it ends. open counts what may turn out to be garbage for that: owners of which
-// it is not known whether they are there, and objects of which it is not known who wrote their
-// references.
-func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, next uint32) {
+// InferredFrom finds what is to be deleted by inference about owners of a kind, from a cursor that
+// starts at 0, and returns the next cursor, 0 at the end. One call looks at some 1,000 references,
+// and at all of the owner with which it ends. open counts owners of that kind of which it is not
+// known whether they are there: what refers to them may turn out to be garbage.
+func (g *Graph) InferredFrom(of schema.GroupResource, from uint32) (all []Inferred, open int, next uint32) {
 	const most = 1000
 	looked := 0
 	for id := max(from, 1); id < g.claims.next; id++ {
@@ -280,7 +247,7 @@ func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, n
 		if c.entry == 0 {
 			continue
 		}
-		if g.concerns(c, of) && g.open(c) {
+		if g.slots[g.typeInfos[c.typ].slot].GroupResource() == of && g.open(c) {
 			open++
 			looked += len(c.dependents)
 		}
@@ -293,9 +260,6 @@ func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, n
 			if g.first(n, absent, waiting) != id {
 				continue // told with another reference
 			}
-			if of.Writer != "" && g.unsigned(n) && g.decide(d.node).Verb == Delete { // what is kept is never signed
-				open++
-			}
 			if !g.isOf(n, of) {
 				continue
 			}
@@ -307,25 +271,10 @@ func (g *Graph) InferredFrom(of Cause, from uint32) (all []Inferred, open int, n
 	return all, open, 0
 }
 
-// concerns tells whether dependents of an owner may be garbage because of a cause.
-func (g *Graph) concerns(c *claim, of Cause) bool {
-	if of.Writer == "" {
-		return g.slots[g.typeInfos[c.typ].slot].GroupResource() == of.Owners
-	}
-	return slices.ContainsFunc(c.dependents, func(d dependent) bool { return g.nodes.at(d.node).owners[d.edge].bits&edited != 0 })
-}
-
-// unsigned tells whether an object is to be deleted because of an edit of which it is not known who
-// made it.
-func (g *Graph) unsigned(n *node) bool {
-	i := g.inference(n)
-	return i.Edited && i.Writer == "" && n.flags&deleting == 0
-}
-
-// Suspects are the objects that are to be deleted because of a cause, and not because of what else
-// goes for it, in no order, and most of them at most. For a kind of owners those are left out whose
-// references those aside have written. It costs a step for each owner that anything refers to.
-func (g *Graph) Suspects(of Cause, aside map[string]bool, most int) (all []Ref) {
+// Suspects are the objects that are to be deleted by inference about owners of a kind, and not
+// because of what else goes for that, in no order, and most of them at most. It costs a step for
+// each owner that anything refers to.
+func (g *Graph) Suspects(of schema.GroupResource, most int) (all []Ref) {
 	for id := uint32(1); id < g.claims.next; id++ {
 		c := g.claims.at(id)
 		if c.entry == 0 || c.verdict != absent {
@@ -336,10 +285,7 @@ func (g *Graph) Suspects(of Cause, aside map[string]bool, most int) (all []Ref) 
 				return all
 			}
 			n := g.nodes.at(d.node)
-			if cause, _ := g.causeOfDelete(n); cause == 0 || cause&inherited != 0 || g.first(n, absent) != id || !g.isOf(n, of) {
-				continue
-			}
-			if of.Writer == "" && aside[g.inference(n).Writer] {
+			if g.causeOfDelete(n)&inherited != 0 || g.first(n, absent) != id || !g.isOf(n, of) {
 				continue
 			}
 			if g.decide(d.node).Verb == Delete {

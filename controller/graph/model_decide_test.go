@@ -303,10 +303,6 @@ func (m *model) inference(o *mObject) (found graph.Inference) {
 			of = inferred(graph.ReferenceEdited, m.typeOf(w).resource)
 		}
 		if of != (graph.Inference{}) && !of.Inherited {
-			of.Reference, of.Edited, of.Writer = r.UID, slices.Contains(o.edited, w), o.writer
-			if slices.Contains(o.severed, w) {
-				of.Writer = graph.UnknownWriter
-			}
 			return of
 		}
 		found = cmp.Or(found, of)

@@ -46,14 +46,12 @@ type mObject struct {
 	overdue  bool // accepted before the last round that gives up
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
-	holder   string          // the model's
-	guarded  bool            // a policy refused its delete, at the version that it has
-	shown    bool            // since its kind's last list began
-	why      graph.Inference // it is being collected for
-	written  []words         // references that an edit put there, or left there as the last, after the owner was deleted
-	edited   []words         // or while the owner was not known to be there
-	severed  []words         // that it left
-	writer   string
+	holder   string                 // the model's
+	guarded  bool                   // a policy refused its delete, at the version that it has
+	shown    bool                   // since its kind's last list began
+	why      graph.Inference        // it is being collected for
+	written  []words                // references that an edit put there, or left there as the last, after the owner was deleted
+	edited   []words                // or while the owner was not known to be there
 	hidden   []schema.GroupResource // kinds whose objects referred to it when their watches ended, and were not listed since
 }
 
@@ -252,10 +250,6 @@ func (m *model) apply(ev graph.Event) {
 		if o := m.object(ev.Kind, ev.UID); o != nil {
 			o.why = graph.Inference{Conclusion: ev.Inference.Conclusion, Owners: ev.Inference.Owners, Inherited: true}
 		}
-	case graph.Wrote:
-		if o := m.object(ev.Object.Kind, ev.Object.UID); o != nil && slices.EqualFunc(o.Owners, ev.Object.Owners, sameReference) {
-			o.writer = ev.Writer
-		}
 	case graph.Remembered:
 		m.remember(ev)
 	case graph.Recheck:
@@ -351,7 +345,7 @@ func (m *model) observe(seen graph.Object) {
 		return
 	}
 	m.edit(o, seen.Owners, place, edited)
-	o.Owners, o.writer = seen.Owners, ""
+	o.Owners = seen.Owners
 }
 
 // edit is what an edit does to the references of an object, which is where it was before.
@@ -362,7 +356,7 @@ func (m *model) edit(o *mObject, seen []metav1.OwnerReference, place string, edi
 		keeps := !slices.Contains([]string{"A", "W", "O"}, m.class(r, place)) && (owner == nil || !owner.Deleting)
 		severs = severs || keeps && !slices.ContainsFunc(seen, func(other metav1.OwnerReference) bool { return other.UID == r.UID })
 	}
-	var written, left, severed []words
+	var written, left []words
 	for _, r := range seen {
 		w := wordsOf(r, o.Namespace)
 		old := slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return wordsOf(r, place) == w })
@@ -374,11 +368,8 @@ func (m *model) edit(o *mObject, seen []metav1.OwnerReference, place string, edi
 		if old && slices.Contains(o.edited, w) || by {
 			left = append(left, w)
 		}
-		if old && slices.Contains(o.severed, w) || by && old {
-			severed = append(severed, w)
-		}
 	}
-	o.written, o.edited, o.severed = written, left, severed
+	o.written, o.edited = written, left
 }
 
 func sameReference(a, b metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -607,7 +598,7 @@ func (m *model) tidy() {
 			r := metav1.OwnerReference{APIVersion: w.apiVersion, Kind: w.kind, Name: w.name, UID: w.uid}
 			return !slices.Contains(o.written, w) && m.class(r, w.namespace) == "P"
 		}
-		o.edited, o.severed = slices.DeleteFunc(o.edited, there), slices.DeleteFunc(o.severed, there)
+		o.edited = slices.DeleteFunc(o.edited, there)
 	}
 }
 

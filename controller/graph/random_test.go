@@ -172,8 +172,6 @@ func (w author) line(before int) string {
 	case n < 91 && w.chance(20):
 		return "holds " + pick(w.dice, []string{"example.com/held", "example.com/held", "example.com/held", "example.com/f"})
 	case n < 91 && w.chance(50):
-		return w.wrote()
-	case n < 91 && w.chance(50):
 		return "remember " + home.kind + " " + home.uid + pick(w.dice, []string{" 0", " 1", " 3"})
 	case n < 91:
 		return "drain " + pick(w.dice, []string{"x", "y", "x off", "y off"})
@@ -202,20 +200,6 @@ func (w author) outage() string {
 		return "rewind-kind " + pick(w.dice, someKinds)
 	}
 	return "rewind"
-}
-
-// wrote has a client be told to have written the references of an object; sometimes others than it
-// has.
-func (w author) wrote() string {
-	known := w.h.model.objects
-	if len(known) == 0 {
-		return "check"
-	}
-	o := pick(w.dice, known).Object
-	if w.chance(20) {
-		o.Owners = nil
-	}
-	return script.Line(graph.Wrote{Object: &o, Writer: pick(w.dice, []string{"faulty", "other"})}, "", "")
 }
 
 // withVerb is an object about which that is decided, if there is one: most lines are to mean

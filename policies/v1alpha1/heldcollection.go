@@ -4,8 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // HeldCollection is what Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
 // are garbage only by inference: their owners were not seen to be deleted. It has the name of the owners' kind, as in
-// "widgets.example.com"; or, where one client has edited the owner references, "written-by." and that client's name. Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind of the
-// deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
+// "widgets.example.com". Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind
+// of the deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
 // references were repaired.
 //
 // Weir writes the status, a person the spec. Weir ignores a HeldCollection without status that it did not create itself. If one is deleted
@@ -81,14 +81,6 @@ type HeldCollectionStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
-	// writer is the client that wrote the owner references into existing objects for which these would be deleted, as managedFields tell: a client chooses
-	// that name itself. It is "unknown" where managedFields do not say, as of references to other owners that were removed. Left out, the objects
-	// are held for the kind of their owners, or were deleted by request.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	Writer string `json:"writer,omitempty"`
-
 	// since is when the first object was held.
 	//
 	// +optional
@@ -154,13 +146,6 @@ type HeldSample struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Why string `json:"why"`
-
-	// writtenBy is which client wrote its owner references last, and when, as managedFields tell: a client chooses that name itself. Left
-	// out, it is not known.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	WrittenBy string `json:"writtenBy,omitempty"`
 }
 
 // HeldCollectionList is a list of HeldCollection.

@@ -39,9 +39,6 @@ const (
 	CanaryTimeAnnotation = "weir.dev/canary-time"
 	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were asked for. The kind of the deleted objects follows.
 	HeldRequested = "requested."
-	// HeldWrittenBy is what the names of HeldCollections begin with that hold what would go because of owner references which one client wrote into existing
-	// objects. That client's name follows, as it is written in the status, in lower-case letters, digits and dashes.
-	HeldWrittenBy = "written-by."
 	// HeldBecauseRequested is the conclusion of those.
 	HeldBecauseRequested = "DeleteRequested"
 	// ReasonCollectionRefused is that of one on an object that is to be deleted or changed, and whose request is refused; ReasonDeletionHeld of one on an

@@ -25,8 +25,6 @@
 //	protect LABEL                        or refused, by a policy that protects the object
 //	collecting KIND UID CONCLUSION OWNERS
 //	                                     it goes because of an inference about owners of a kind
-//	wrote WRITER KIND [NS/]NAME uid=UID [owners=(OWNER, …)]
-//	                                     a live read of the object says who wrote these references
 //	remember KIND UID N                  a process before saw the owner deleted while N referred to it
 //	rule KIND UID background|foreground|orphan|none [by=WORD]
 //	holds FINALIZER
@@ -42,7 +40,6 @@
 //	                                     what would be deleted, too, as far as N references tell
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
-//	inferred by=WRITER                   or because of what a client wrote
 //	ended [N]                            owners seen to be deleted that left more than N objects
 //	basis UID                            what a delete of it by another collector rests on
 //	instances KIND                       how many there are

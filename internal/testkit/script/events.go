@@ -49,8 +49,6 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 		return r.recheck(words)
 	case "collecting":
 		return collecting(words)
-	case "wrote":
-		return wrote(words)
 	case "remember":
 		return remember(words)
 	case "protect":

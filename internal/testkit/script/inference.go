@@ -2,7 +2,6 @@ package script
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,19 +34,6 @@ func collecting(words []string) ([]graph.Event, error) {
 		return nil, fmt.Errorf("%q is no conclusion", said[2])
 	}
 	return []graph.Event{graph.Collecting{Kind: kind, UID: types.UID(said[1]), Inference: graph.Inference{Conclusion: c, Owners: owners}}}, nil
-}
-
-// wrote reads "WRITER KIND [NS/]NAME uid=UID [owners=(OWNER, …)]": a live read of the object.
-func wrote(words []string) ([]graph.Event, error) {
-	if len(words) == 0 {
-		return nil, errors.New("who wrote?")
-	}
-	writer, err := unescape(words[0])
-	if err != nil {
-		return nil, err
-	}
-	o, err := objectOf(words[1:])
-	return []graph.Event{graph.Wrote{Object: o, Writer: writer}}, err
 }
 
 // remember reads "KIND UID N".
@@ -111,9 +97,12 @@ func (r *Runner) weigh(words []string) (string, error) {
 	return counted(all, true), nil
 }
 
-// inferred reads "KIND", or "by=WRITER".
+// inferred reads "KIND".
 func (r *Runner) inferred(words []string) (string, error) {
-	of, err := causeOf(words)
+	if len(words) != 1 {
+		return "", fmt.Errorf("a kind wanted, got %q", words)
+	}
+	of, err := kindOf(words[0])
 	if err != nil {
 		return "", err
 	}
@@ -132,33 +121,12 @@ func (r *Runner) inferred(words []string) (string, error) {
 	}
 	slices.Sort(lines)
 	if open > 0 {
-		what := "owners"
-		if of.Writer != "" {
-			what = "owners or writers"
-		}
-		lines = append(lines, fmt.Sprintf("%d %s are not known\n", open, what))
+		lines = append(lines, fmt.Sprintf("%d owners are not known\n", open))
 	}
 	if len(lines) == 0 {
 		return "nothing\n", nil
 	}
 	return strings.Join(lines, ""), nil
-}
-
-func causeOf(words []string) (of graph.Cause, err error) {
-	a, err := newArgs(words, "by")
-	if err != nil {
-		return of, err
-	}
-	if by := a.named["by"]; by != "" {
-		of.Writer, err = unescape(by)
-		return of, err
-	}
-	said, err := a.exactly(1)
-	if err != nil {
-		return of, err
-	}
-	of.Owners, err = kindOf(said[0])
-	return of, err
 }
 
 // basis reads "UID".

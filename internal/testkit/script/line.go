@@ -54,8 +54,6 @@ func Line(ev graph.Event, who, label string) string {
 		return "recheck"
 	case graph.Collecting:
 		return fmt.Sprintf("collecting %s %s %s %s", kindWord(ev.Kind), escape(string(ev.UID)), ev.Inference.Conclusion, kindWord(ev.Inference.Owners))
-	case graph.Wrote:
-		return "wrote " + escape(ev.Writer) + " " + kindWord(ev.Object.Kind) + " " + objectWords(ev.Object)
 	case graph.Remembered:
 		return fmt.Sprintf("remember %s %s %d", kindWord(ev.Kind), escape(string(ev.UID)), ev.References)
 	case graph.Ruled:

@@ -3,8 +3,10 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -17,24 +19,23 @@ type Brake interface {
 	Allows(now int, a graph.Action, g *graph.Graph) (yes bool, again int)
 	Deleted(a graph.Action)
 	Rewound(now int)
-	// Signs tells whether Allows wants to know who wrote the references for which an object is to
-	// go.
-	Signs(a graph.Action) bool
-	// Hold holds what the process before held, and Held are the causes for which something is held.
-	Hold(now int, c graph.Cause)
-	Held() []graph.Cause
+	// Hold holds what the process before held, and Held are the kinds of owners for which something
+	// is held.
+	Hold(now int, owners schema.GroupResource)
+	Held() []schema.GroupResource
 	// Waits are the objects that wait for a decision. open: there may be more, once lookups are
 	// answered.
-	Waits(g *graph.Graph, c graph.Cause) (uids []types.UID, open bool)
-	Decide(c graph.Cause, uids []types.UID)
-	Ends(c graph.Cause)
+	Waits(g *graph.Graph, owners schema.GroupResource) (uids []types.UID, open bool)
+	Decide(owners schema.GroupResource, uids []types.UID)
+	Ends(owners schema.GroupResource)
 }
 
 // Braking is a cluster with a brake.
 type Braking struct {
 	New func() Brake // for each process
-	// Most objects may go for one cause within Window ticks, before a person has decided.
-	Most, Window int
+	// Most objects may go for one kind of owners within Window ticks, and for all kinds of which
+	// nothing is held within Together ticks, before a person has decided.
+	Most, Window, Together int
 	// Deaf is for tests of the simulation: what a person lets go is not decided about once more.
 	Deaf bool
 }
@@ -44,7 +45,7 @@ type Braking struct {
 // nothing is held, and nothing is left that should go.
 func RunBraked(seed uint64, steps int, b Braking) (Stats, error) {
 	w := newCluster(seed)
-	w.braking = &persons{Braking: b, written: map[graph.Cause]bool{}, decided: map[types.UID]bool{}, seen: map[graph.Cause][][]types.UID{}}
+	w.braking = &persons{Braking: b, written: map[schema.GroupResource]bool{}, decided: map[types.UID]bool{}, seen: map[schema.GroupResource][][]types.UID{}}
 	err := w.play(steps)
 	return w.stats, err
 }
@@ -52,9 +53,9 @@ func RunBraked(seed uint64, steps int, b Braking) (Stats, error) {
 // persons are those who decide, and what is written down for the next leader.
 type persons struct {
 	Braking
-	written map[graph.Cause]bool
+	written map[schema.GroupResource]bool
 	decided map[types.UID]bool
-	seen    map[graph.Cause][][]types.UID // what was to be decided about when a person looked
+	seen    map[schema.GroupResource][][]types.UID // what was to be decided about when a person looked
 }
 
 // let is when a process let objects through that no person had decided about.
@@ -69,18 +70,16 @@ func (w *cluster) resume(c *collector) {
 	if w.braking == nil {
 		return
 	}
-	c.brake, c.lets = w.braking.New(), map[graph.Cause]*let{}
-	for _, cause := range sortedCauses(w.braking.written) {
-		c.brake.Hold(w.now, cause)
+	c.brake, c.lets = w.braking.New(), map[schema.GroupResource]*let{}
+	for _, owners := range sortedKinds(w.braking.written) {
+		c.brake.Hold(w.now, owners)
 	}
 }
 
-func sortedCauses(of map[graph.Cause]bool) (all []graph.Cause) {
-	for k := range of {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(a, b graph.Cause) int { return cmp.Compare(a.Owners.String()+a.Writer, b.Owners.String()+b.Writer) })
-	return all
+func sortedKinds(of map[schema.GroupResource]bool) []schema.GroupResource {
+	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupResource) int {
+		return cmp.Compare(a.String(), b.String())
+	})
 }
 
 // holds asks the brake of a process about an object that a worker has taken, and puts it off if it
@@ -90,15 +89,6 @@ func (w *cluster) holds(c *collector, a graph.Action) (held bool, err error) {
 		return false, nil
 	}
 	uid := a.Object.UID
-	if c.brake.Signs(a) && !w.sign(c, &a) {
-		again := c.queue[uid].tries > 0
-		c.finish(uid, w.now, false)
-		c.queue[uid] = &item{at: w.now + 1, tries: 1}
-		if again {
-			err = w.missed(c, a.Object)
-		}
-		return true, err
-	}
 	yes, again := c.brake.Allows(w.now, a, c.graph)
 	if !yes {
 		c.finish(uid, w.now, false)
@@ -127,50 +117,46 @@ func (w *cluster) withinLimit(c *collector, a graph.Action) error {
 		return nil
 	}
 	w.stats["went before the limit"]++
-	for _, cause := range a.Inferred.Causes() {
-		of := c.lets[cause]
-		if of == nil {
-			of = &let{at: map[types.UID]int{}}
-			c.lets[cause] = of
+	of := c.letFor(a.Inferred.Owners)
+	if _, already := of.at[a.Object.UID]; !already {
+		of.at[a.Object.UID] = w.now
+	}
+	if n := of.since(w.now - w.braking.Window); n > w.braking.Most {
+		return w.tell(c, fmt.Errorf("%s goes, the %dth because of %s, and nobody has decided: %d may",
+			a.Object.UID, n, a.Inferred.Owners, w.braking.Most), a.Object.UID)
+	}
+	kinds, all, held := 0, 0, c.brake.Held()
+	for owners, of := range c.lets {
+		if n := of.since(w.now - w.braking.Together); n > 0 && !slices.Contains(held, owners) {
+			kinds, all = kinds+1, all+n
 		}
-		if _, already := of.at[a.Object.UID]; !already {
-			of.at[a.Object.UID] = w.now
-		}
-		n := 0
-		for _, at := range of.at {
-			if w.now-at < w.braking.Window {
-				n++
-			}
-		}
-		if n > w.braking.Most {
-			return w.tell(c, fmt.Errorf("%s goes, the %dth because of %+v, and nobody has decided: %d may", a.Object.UID, n, cause, w.braking.Most), a.Object.UID)
-		}
+	}
+	if kinds > 1 {
+		w.stats["went of several kinds"]++
+	}
+	if all > w.braking.Most {
+		return w.tell(c, fmt.Errorf("%s goes, the %dth because of owners of %d kinds, and nobody has decided: %d may",
+			a.Object.UID, all, kinds, w.braking.Most), a.Object.UID)
 	}
 	return nil
 }
 
-// sign has a process know who wrote the reference for which an object is to go, as the server has
-// it; false if that is not there any more.
-func (w *cluster) sign(c *collector, a *graph.Action) bool {
-	for _, o := range w.server.all() {
-		if writer := o.signed[a.Inferred.Reference]; o.UID == a.Object.UID && writer != "" {
-			w.stats["writers"]++
-			a.Inferred.Writer = writer
-			c.quietly(graph.Wrote{Object: &o.Object, Writer: writer}, o.UID, "")
-			return true
+// since is how many objects were let through after a moment.
+func (l *let) since(moment int) (n int) {
+	for _, at := range l.at {
+		if at > moment {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
-// missed tells the graph of an object that is not there any more, of whose end its watch may never
-// tell.
-func (w *cluster) missed(c *collector, ref graph.Ref) error {
-	if k := w.server.kind(ref.Kind); !k.served || k.forbidden || k.objects[ref.UID] != nil {
-		return nil
+// letFor is what a process let through for a kind of owners.
+func (c *collector) letFor(owners schema.GroupResource) *let {
+	if c.lets[owners] == nil {
+		c.lets[owners] = &let{at: map[types.UID]int{}}
 	}
-	w.stats["ghosts found"]++
-	return c.apply(graph.NotFound{Kind: ref.Kind, UID: ref.UID, History: c.graph.History()}, ref.UID, "")
+	return c.lets[owners]
 }
 
 // keep is what a leader does for what it holds once in a while: it writes that down, and ends what
@@ -179,32 +165,25 @@ func (w *cluster) keep(c *collector) {
 	if c.brake == nil {
 		return
 	}
-	for _, cause := range c.brake.Held() {
-		of := c.lets[cause]
-		if of == nil {
-			of = &let{at: map[types.UID]int{}}
-			c.lets[cause] = of
-		}
-		uids, open := c.brake.Waits(c.graph, cause)
+	for _, owners := range c.brake.Held() {
+		of := c.letFor(owners)
+		uids, open := c.brake.Waits(c.graph, owners)
 		switch {
 		case len(uids) > 0:
 			slices.Sort(uids)
-			seen := append(w.braking.seen[cause], uids)
-			w.braking.seen[cause] = seen[max(0, len(seen)-2):]
+			seen := append(w.braking.seen[owners], uids)
+			w.braking.seen[owners] = seen[max(0, len(seen)-2):]
 			fallthrough
 		case open:
-			if cause.Writer != "" && !w.braking.written[cause] {
-				w.stats["held for a writer"]++
-			}
-			w.braking.written[cause], of.kept = true, 0
+			w.braking.written[owners], of.kept = true, 0
 		case of.kept == 0:
 			of.kept = w.now + 1
 		case w.now > of.kept:
 			w.stats["holds ended"]++
-			c.brake.Ends(cause)
-			delete(w.braking.written, cause)
-			delete(w.braking.seen, cause)
-			delete(c.lets, cause)
+			c.brake.Ends(owners)
+			delete(w.braking.written, owners)
+			delete(w.braking.seen, owners)
+			delete(c.lets, owners)
 		}
 	}
 }
@@ -214,8 +193,8 @@ func (w *cluster) decide(c *collector) {
 	if c.brake == nil {
 		return
 	}
-	for _, cause := range c.brake.Held() {
-		seen := w.braking.seen[cause]
+	for _, owners := range c.brake.Held() {
+		seen := w.braking.seen[owners]
 		if len(seen) == 0 || w.chaos && !w.chance(30) {
 			continue
 		}
@@ -224,7 +203,7 @@ func (w *cluster) decide(c *collector) {
 			uids = pick(w, seen)
 		}
 		w.stats["decisions"]++
-		c.brake.Decide(cause, uids)
+		c.brake.Decide(owners, uids)
 		for _, uid := range uids {
 			w.braking.decided[uid] = true
 			if _, there := c.graph.Find(uid); there && !w.braking.Deaf {
@@ -239,9 +218,9 @@ func (w *cluster) heldUp() error {
 	if w.leader.brake == nil {
 		return nil
 	}
-	for _, cause := range w.leader.brake.Held() {
-		uids, open := w.leader.brake.Waits(w.leader.graph, cause)
-		return fmt.Errorf("%+v is held still: %v, or may be: %t", cause, uids, open)
+	for _, owners := range w.leader.brake.Held() {
+		uids, open := w.leader.brake.Waits(w.leader.graph, owners)
+		return fmt.Errorf("%s is held still: %v, or may be: %t", owners, uids, open)
 	}
 	return nil
 }

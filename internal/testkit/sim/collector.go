@@ -31,7 +31,7 @@ type collector struct {
 	waits     map[string]int
 	deaf      map[types.UID]bool // objects of whose end its watches did not tell
 	brake     Brake              // nil: nothing is limited, or it does not lead
-	lets      map[graph.Cause]*let
+	lets      map[schema.GroupResource]*let
 	heard     map[types.UID]bool // and of whose end they did, since the history last went back
 	trace     []line
 	events    int

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,7 +56,6 @@ type object struct {
 	// as it ever was.
 	askedForeground, ruled bool
 	ledger                 ledger
-	signed                 map[types.UID]string // who wrote the reference to an owner; never changed, but replaced
 }
 
 func (o *object) has(finalizer string) bool { return slices.Contains(o.Finalizers, finalizer) }
@@ -158,7 +156,6 @@ func (s *server) create(gr schema.GroupResource, namespace, name string, owners 
 		Kind: gr, UID: s.newUID(), Namespace: namespace, Name: name, Owners: owners, Finalizers: finalizers,
 	}}
 	k.objects[o.UID] = o
-	o.sign("maker")
 	s.note(o)
 	s.wrote(o)
 }
@@ -244,21 +241,11 @@ func (s *server) remove(o *object, propagation metav1.DeletionPropagation) {
 	s.put(o)
 }
 
-// setOwners is a patch of the references, by one of two clients.
+// setOwners is a patch of the references.
 func (s *server) setOwners(o *object, owners []metav1.OwnerReference) {
 	o.Owners = slices.Clone(owners)
-	o.sign([]string{"faulty", "other"}[s.version%2])
 	s.note(o)
 	s.put(o)
-}
-
-// sign notes who wrote the references that were not there before, as managedFields do.
-func (o *object) sign(writer string) {
-	signed := map[types.UID]string{}
-	for _, r := range o.Owners {
-		signed[r.UID] = cmp.Or(o.signed[r.UID], writer)
-	}
-	o.signed = signed
 }
 
 // setFinalizers is a patch of the finalizers; a terminating object gets no new ones (RB 6.33), and
