@@ -86,9 +86,7 @@ func (w *explanation) draining(v *graph.View) []Cause {
 	}
 	inv := w.Graph.Inventory(v.Name)
 	total := 0
-	var kinds []schema.GroupResource
 	for _, k := range inv.Kinds {
-		kinds = append(kinds, k.Kind)
 		total += k.Total
 	}
 	if total == 0 {
@@ -114,7 +112,7 @@ func (w *explanation) draining(v *graph.View) []Cause {
 		c.What = "content is left in the namespace: " + strings.Join(counts, ", ")
 		return []Cause{c}
 	}
-	return w.left(c, "content is left in the namespace: ", slices.Collect(w.in(v.Name, kinds)))
+	return w.left(c, "content is left in the namespace: ", w.held(v))
 }
 
 // instancesLeft is a terminating definition that has instances.
@@ -125,21 +123,12 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 	if _, read := w.read[kind]; !read {
 		return []Cause{c}
 	}
-	var all []graph.View
-	total := 0
-	for o := range w.objects() {
-		if o.Kind != kind {
-			continue
-		}
-		if total++; total <= mostContent {
-			all = append(all, *o)
-		}
-	}
-	if total == 0 {
+	all := w.held(v)
+	if len(all) == 0 {
 		return []Cause{c}
 	}
-	if total > mostContent {
-		c.What += fmt.Sprintf(" (%d %s are left)", total, kind)
+	if len(all) > mostContent {
+		c.What += fmt.Sprintf(" (%d %s are left)", len(all), kind)
 		return []Cause{c}
 	}
 	c.finalizer = ""

@@ -26,13 +26,7 @@ type Sought struct {
 func (w *World) Sought() []Sought { return w.sought(w.objects()) }
 
 // SoughtBy are those of one object.
-func (w *World) SoughtBy(uid types.UID) []Sought {
-	return w.sought(func(yield func(*graph.View) bool) {
-		if v, ok := w.Graph.Find(uid); ok {
-			yield(&v)
-		}
-	})
-}
+func (w *World) SoughtBy(uid types.UID) []Sought { return w.sought(w.only(uid)) }
 
 func (w *World) sought(of iter.Seq[*graph.View]) (out []Sought) {
 	if w.Namespace == "" {

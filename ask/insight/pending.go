@@ -283,10 +283,7 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 		owner := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, d := range w.Graph.Dependents(owner) {
-			blocks := slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
-				return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
-			})
-			if !blocks || met[d.UID] {
+			if met[d.UID] || !blocks(&d, owner) {
 				continue
 			}
 			met[d.UID] = true
@@ -301,13 +298,18 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 	return out
 }
 
+// blocks tells whether an owner waits for a dependent, as far as references tell.
+func blocks(d *graph.View, owner types.UID) bool {
+	return slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
+		return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
+	})
+}
+
 // blocksInRing are the dependents that block an owner for which they wait themselves, where nothing
 // else blocks it. Sorted.
 func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	for _, d := range w.Graph.Dependents(uid) {
-		if slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
-			return o.UID == uid && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
-		}) {
+		if blocks(&d, uid) {
 			out = append(out, objectOf(&d))
 		}
 	}

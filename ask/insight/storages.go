@@ -1,12 +1,12 @@
 package insight
 
 import (
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // apiServices is the kind that says which API server serves a version of a group.
@@ -18,7 +18,7 @@ const ownGroups = "kube-aggregator.kubernetes.io/automanaged"
 
 // listing is when it was known which objects of a kind there are.
 type listing struct {
-	version uint64 // the resourceVersion, as a number; 0: it is not told
+	version string // the resourceVersion; empty: it is not told
 	round   int
 }
 
@@ -62,17 +62,9 @@ func (w *World) mayHaveCome(owners schema.GroupResource, dependent types.UID) st
 		return ""
 	case !w.sameStorage(owners, v.Kind):
 		return "its API has versions of its own, so whether it came after it was listed is not known"
-	case listed.version > 0 && number(m.ResourceVersion) > listed.version:
+	}
+	if n, err := resourceversion.CompareResourceVersion(m.ResourceVersion, listed.version); err == nil && n > 0 {
 		return "the cluster changed while it was listed: ask again"
 	}
 	return ""
-}
-
-// number is a resourceVersion as a number; 0 if it is none.
-func number(resourceVersion string) uint64 {
-	n, err := strconv.ParseUint(resourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -76,13 +76,18 @@ func (w *World) Clone() *World {
 // List takes in all objects of a kind, as they were at a resourceVersion. It keeps them, and
 // changes them: managedFields stay only where they can tell who put a finalizer there.
 func (w *World) List(kind schema.GroupResource, resourceVersion string, objects []metav1.PartialObjectMetadata) {
-	w.ListOf(kind, resourceVersion, func(yield func(*metav1.PartialObjectMetadata) bool) {
+	w.ListOf(kind, resourceVersion, Pointers(objects))
+}
+
+// Pointers are those to objects of a list.
+func Pointers(objects []metav1.PartialObjectMetadata) iter.Seq[*metav1.PartialObjectMetadata] {
+	return func(yield func(*metav1.PartialObjectMetadata) bool) {
 		for i := range objects {
 			if !yield(&objects[i]) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // ListOf does as List.
@@ -124,7 +129,7 @@ func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
 
 // Read says at which resourceVersion it is known which objects of a kind there are.
 func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
-	w.read[kind] = listing{number(resourceVersion), w.round}
+	w.read[kind] = listing{resourceVersion, w.round}
 }
 
 // HasRead tells whether it is known which objects of a kind there are.
@@ -178,11 +183,16 @@ func (w *World) OwnerKinds() []graph.Resource { return w.ownerKinds(w.objects())
 
 // OwnerKindsOf are those that one object names.
 func (w *World) OwnerKindsOf(uid types.UID) []graph.Resource {
-	return w.ownerKinds(func(yield func(*graph.View) bool) {
+	return w.ownerKinds(w.only(uid))
+}
+
+// only is one object, if it is there.
+func (w *World) only(uid types.UID) iter.Seq[*graph.View] {
+	return func(yield func(*graph.View) bool) {
 		if v, ok := w.Graph.Find(uid); ok {
 			yield(&v)
 		}
-	})
+	}
 }
 
 func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {

@@ -128,13 +128,7 @@ func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insig
 			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), ReasonOf(err))
 			continue
 		}
-		w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
-			for i := range objects {
-				if !yield(&objects[i]) {
-					return
-				}
-			}
-		})
+		w.Elsewhere(s, insight.Pointers(objects))
 	}
 	return nil
 }
