@@ -18,9 +18,13 @@ func TestWhatIsBeingDeletedIsToldApart(t *testing.T) {
 		return graph.Observed{Object: &graph.Object{Kind: fixture.ConfigMaps, Namespace: "shop", Name: string(uid), UID: uid,
 			ResourceVersion: "1", Deleting: deleting, Finalizers: []string{"orphan"}}}
 	}
-	s.Apply(graph.Serving{Resources: fixture.Kinds}, object("a", false), object("b", true), object("c", false))
+	s.Apply(graph.Serving{Resources: fixture.Kinds})
 	for _, k := range fixture.Kinds {
-		s.Apply(graph.ListBegins{Kind: k.GroupResource()}, graph.ListEnds{Kind: k.GroupResource()})
+		s.Apply(graph.ListBegins{Kind: k.GroupResource()})
+	}
+	s.Apply(object("a", false), object("b", true), object("c", false))
+	for _, k := range fixture.Kinds {
+		s.Apply(graph.ListEnds{Kind: k.GroupResource()})
 	}
 	var ending, rest []types.UID
 	s.Lead(func(e, r []types.UID) { ending, rest = append(ending, e...), append(rest, r...) })
