@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
-
 )
 
 // upFlags are those of weir up: a controller's and a webhook's.

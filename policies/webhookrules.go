@@ -207,14 +207,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		e.onSelection(&out)
 	case WebhookAddFinalizer:
 		subresources = metadataSubresources
-		out.MatchConditions[1].Expression += " || " + takesFinalizer
-		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "whole-object",
-			Expression: "!has(request.subResource) || request.subResource == '' || " + takesFinalizer + " || " + armedAtChanges})
-		if !e.conditions { // conditions may look at anything
-			changes := changed("stamp-changes", "labels", "finalizers")
-			changes.Expression += " || " + armedAtChanges
-			out.MatchConditions = append(out.MatchConditions, changes)
-		}
+		e.onFinalizers(&out)
 	case WebhookOwners, WebhookClear:
 		subresources = ownerSubresources
 		out.MatchConditions = append(out.MatchConditions,
@@ -223,6 +216,18 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	}
 	out.Rules = webhookRules(resources, ops, subresources)
 	return out
+}
+
+// onFinalizers restricts an entry to what may change which finalizers an object is to have.
+func (e *entry) onFinalizers(out *WebhookRules) {
+	out.MatchConditions[1].Expression += " || " + takesFinalizer
+	out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "whole-object",
+		Expression: "!has(request.subResource) || request.subResource == '' || " + takesFinalizer + " || " + armedAtChanges})
+	if !e.conditions { // conditions may look at anything
+		changes := changed("stamp-changes", "labels", "finalizers")
+		changes.Expression += " || " + armedAtChanges
+		out.MatchConditions = append(out.MatchConditions, changes)
+	}
 }
 
 // lenientWhereItHasToBe makes two entries of one that fails: in some namespaces it is asked, and

@@ -224,7 +224,9 @@ func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
 		return
 	}
 	for _, uid := range uids {
-		held.decided[uid] = held.decided[uid]
+		if _, already := held.decided[uid]; !already {
+			held.decided[uid] = false
+		}
 	}
 }
 

@@ -239,7 +239,7 @@ func TestAllKindsOfOwnersCountTogether(t *testing.T) {
 	}
 	b = newBench(t, brake.DefaultLimits)
 	went := b.many(widgets, "w", 3000)
-	b.Ledger.Rewound()
+	b.Rewound()
 	if went += b.many(gadgets, "g", 3000); went != 5000 {
 		t.Errorf("across a history that went back %d went, want 5000", went)
 	}
@@ -312,7 +312,7 @@ func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
 func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
 	b := newBench(t, brake.Limits{Most: 2, Objects: 2, Share: 1})
 	b.many(widgets, "p", 2)
-	b.Ledger.Rewound()
+	b.Rewound()
 	if went := b.many(widgets, "p", 2); went != 0 {
 		t.Errorf("%d went that had been let go before, and the limit was reached", went)
 	}
@@ -320,7 +320,7 @@ func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
 	b.many(widgets, "p", 3)
 	b.Decided(widgets, []types.UID{"p-1", "p-2"})
 	b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2})
-	b.Ledger.Rewound()
+	b.Rewound()
 	for _, a := range []graph.Action{action(pods, widgets, "p-1", false), action(pods, widgets, "p-2", false), action(secrets, widgets, "s", true)} {
 		if b.ask(a, nil) || !b.Waits(a.Object, a.Inferred) {
 			t.Errorf("%s goes by what was decided before", a.Object.UID)
