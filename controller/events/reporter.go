@@ -77,7 +77,7 @@ type topic struct {
 // kube-controller-manager.
 func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
 	return &Reporter{
-		events: bounded{events}, asReference: bounded{asReference}, kindOf: kindOf,
+		events: events, asReference: asReference, kindOf: kindOf,
 		reported: map[topic]uint64{}, seed: maphash.MakeSeed(), waits: map[types.UID]time.Time{},
 	}
 }
@@ -85,12 +85,12 @@ func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResou
 // Decided says what is wrong with the references of an object, if anything is.
 func (r *Reporter) Decided(a graph.Action) {
 	if s := a.Mismatched; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
-		r.asReference.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace,
-			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+		text := fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
+		r.asReference.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace, words.Cut(text, mostNote))
 	}
-	if a.Unresolvable != graph.Resolvable && r.first(a.Object.UID, ReasonUnresolvable, a.Why) {
-		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonUnresolvable, a.Why)
+	if a.Unresolvable != graph.Resolvable {
+		r.once(a.Object, ReasonUnresolvable, a.Why)
 	}
 }
 
@@ -99,18 +99,14 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	if o == request.Failed && tries < failuresBeforeEvent || request.InNoNamespace(a.Object, err) {
 		return
 	}
-	text := fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err)
-	if r.first(a.Object.UID, ReasonRefused, text) {
-		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonRefused, text)
-	}
+	r.once(a.Object, ReasonRefused, fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err))
 }
 
 // Kept says on an object why a policy keeps it, that it was released from its owners, and how to
 // have it deleted.
 func (r *Reporter) Kept(a graph.Action) {
-	r.events.Eventf(r.object(a.Object), corev1.EventTypeWarning, ReasonKept,
-		"%s. It was released from its owners, and stays. To delete it, confirm it as the policy says, and "+
-			"delete it then", a.Why)
+	r.warn(r.object(a.Object), ReasonKept, a.Why+". It was released from its owners, and stays. To delete it, "+
+		"confirm it as the policy says, and delete it then")
 }
 
 // Succeeded forgets what was said.
@@ -140,38 +136,32 @@ func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 		return false, left
 	}
 	if r.first(a.Object.UID, heldUnseen, a.Why) {
-		r.events.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonHeld, a.Why)
+		r.warn(r.object(a.Object), ReasonHeld, a.Why)
 	}
 	return true, 0
 }
 
 // OnHold says on an object why its deletion does not go on.
 func (r *Reporter) OnHold(ref graph.Ref, why string) {
-	if r.first(ref.UID, ReasonHeld, why) {
-		r.events.Event(r.object(ref), corev1.EventTypeWarning, ReasonHeld, why)
-	}
+	r.once(ref, ReasonHeld, why)
 }
 
 // Blocked says on a namespace that its draining does not go on, and what it waits for.
 func (r *Reporter) Blocked(namespace graph.Ref, why string) {
-	if r.first(namespace.UID, ReasonWaveBlocked, why) {
-		r.events.Event(r.object(namespace), corev1.EventTypeWarning, ReasonWaveBlocked, why)
-	}
+	r.once(namespace, ReasonWaveBlocked, why)
 }
 
 // LeftBehind says of an object that it may be from a namespace that is gone.
 func (r *Reporter) LeftBehind(ref graph.Ref) {
 	text := fmt.Sprintf("created before its namespace: perhaps left behind by an earlier namespace %q. It is kept, because that is not certain", ref.Namespace)
-	if r.first(ref.UID, ReasonLeftBehind, text) {
-		r.events.Event(r.object(ref), corev1.EventTypeWarning, ReasonLeftBehind, text)
-	}
+	r.once(ref, ReasonLeftBehind, text)
 }
 
 // Rewound says on the namespace kube-system, which stands for the cluster, that its history went
 // back.
 func (r *Reporter) Rewound(why string) {
-	r.events.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, corev1.EventTypeWarning, ReasonHistoryRewound,
-		"the API server's history went back, as after a restore from a backup (%s): everything is listed again, and nothing is deleted until that is done", why)
+	r.warn(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, ReasonHistoryRewound,
+		fmt.Sprintf("the API server's history went back, as after a restore from a backup (%s): everything is listed again, and nothing is deleted until that is done", why))
 }
 
 // Enforced says on the webhook configuration whether the API server asks, once that is known and
@@ -180,9 +170,9 @@ func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 	on := &corev1.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: policies.WebhookConfigurations}
 	switch is {
 	case metav1.ConditionTrue:
-		r.events.Event(on, corev1.EventTypeNormal, ReasonEnforced, message)
+		r.tell(on, ReasonEnforced, message)
 	case metav1.ConditionFalse:
-		r.events.Event(on, corev1.EventTypeWarning, ReasonNotEnforced, reason+": "+message)
+		r.warn(on, ReasonNotEnforced, reason+": "+message)
 	case metav1.ConditionUnknown:
 	}
 }
@@ -190,17 +180,17 @@ func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
 // OtherCollector says on the canary that another garbage collector works, or that this cannot be
 // determined.
 func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
-	r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonOtherCollector, text)
+	r.warn(r.object(canary), ReasonOtherCollector, text)
 }
 
 // CollectorSilent says on the canary that the built-in collector does not work, and that it does
 // again.
 func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 	if silent {
-		r.events.Event(r.object(canary), corev1.EventTypeWarning, ReasonCollectorSilent, text)
+		r.warn(r.object(canary), ReasonCollectorSilent, text)
 		return
 	}
-	r.events.Event(r.object(canary), corev1.EventTypeNormal, ReasonCollectorWorks, text)
+	r.tell(r.object(canary), ReasonCollectorWorks, text)
 }
 
 // CollectionHeld says on a HeldCollection that it holds something, or what became of a decision
@@ -208,10 +198,10 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
 	on := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
 	if warning {
-		r.events.Event(on, corev1.EventTypeWarning, ReasonCollectionHeld, text)
+		r.warn(on, ReasonCollectionHeld, text)
 		return
 	}
-	r.events.Event(on, corev1.EventTypeNormal, ReasonDecision, text)
+	r.tell(on, ReasonDecision, text)
 }
 
 // Cascade says on an owner, which may be gone, what was collected because of it. collected names
@@ -222,28 +212,48 @@ func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 		on.Namespace = root.Namespace
 	}
 	if collected == "" {
-		r.events.Event(on, corev1.EventTypeNormal, ReasonCascade, text)
+		r.tell(on, ReasonCascade, text)
 		return
 	}
-	r.events.AnnotatedEventf(on, map[string]string{v1alpha1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", text)
+	r.events.AnnotatedEventf(on, map[string]string{v1alpha1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
 }
 
 // Drained says on a namespace, which may be gone, what was deleted with it.
 func (r *Reporter) Drained(namespace graph.Ref, text string) {
-	r.events.Event(r.object(namespace), corev1.EventTypeNormal, ReasonCascade, text)
+	r.tell(r.object(namespace), ReasonCascade, text)
 }
 
 // Requested says on an object that was deleted whose request that was, as a webhook saw it.
 func (r *Reporter) Requested(v graph.View, text string) {
 	gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
 	on := &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: v.Namespace, Name: v.Name, UID: v.UID}
-	r.events.Event(on, corev1.EventTypeNormal, ReasonRequested, text)
+	r.tell(on, ReasonRequested, text)
 }
 
 // Policy says something about a policy, on the policy.
 func (r *Reporter) Policy(object map[string]any, eventType, reason, message string) {
 	u := unstructured.Unstructured{Object: object}
-	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, message)
+	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, words.Cut(message, mostNote))
+}
+
+// mostNote is how long the text of an Event is, in bytes: more the API server does not take of
+// events.k8s.io. What others choose is in it, as the finalizers of an object and the answers of
+// webhooks.
+const mostNote = 1024
+
+func (r *Reporter) tell(on *corev1.ObjectReference, reason, text string) {
+	r.events.Event(on, corev1.EventTypeNormal, reason, words.Cut(text, mostNote))
+}
+
+func (r *Reporter) warn(on *corev1.ObjectReference, reason, text string) {
+	r.events.Event(on, corev1.EventTypeWarning, reason, words.Cut(text, mostNote))
+}
+
+// once warns, but not of what was said last for the same reason.
+func (r *Reporter) once(ref graph.Ref, reason, text string) {
+	if r.first(ref.UID, reason, text) {
+		r.warn(r.object(ref), reason, text)
+	}
 }
 
 // mostReported bounds the memory of what was said. Past it everything may be said once more.
