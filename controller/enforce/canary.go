@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	coordinationv1ac "k8s.io/client-go/applyconfigurations/coordination/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/weir-dev/weir/policies"
@@ -37,16 +36,18 @@ const (
 // own, which a webhook entry brings to Weir, and which must come back refused with the number that
 // it was sent with.
 type canary struct {
-	leases  typedcoordinationv1.LeaseInterface
-	board   *board
-	tell    func(is metav1.ConditionStatus, reason, message string) // of what is another than before
-	metrics *metrics
-	log     logr.Logger
-	news    chan struct{} // what was written is another
+	namespace string
+	leases    typedcoordinationv1.LeaseInterface // of that
+	board     *board
+	tell      func(is metav1.ConditionStatus, reason, message string) // of what is another than before
+	metrics   *metrics
+	log       logr.Logger
+	news      chan struct{} // what was written is another
 }
 
-func newCanary(leases typedcoordinationv1.LeaseInterface, b *board, tell func(metav1.ConditionStatus, string, string), m *metrics, log logr.Logger) *canary {
-	return &canary{leases: leases, board: b, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
+func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *board, tell func(metav1.ConditionStatus, string, string),
+	m *metrics, log logr.Logger) *canary {
+	return &canary{namespace: namespace, leases: leases.Leases(namespace), board: b, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
 }
 
 // configured is told by who writes the webhook configurations that they are as a set wants them,
@@ -207,39 +208,17 @@ func (c *canary) try(ctx context.Context) reach {
 	return reachOf(c.send(ctx, number), policies.CanaryAnswer(number))
 }
 
-// send deletes the Lease in a dry run, once there is one that comes to Weir.
+// send deletes the Lease in a dry run, once there is one that comes to Weir: perhaps it is not there,
+// or a client has taken the label off.
 func (c *canary) send(ctx context.Context, number int64) error {
 	dryRun := canaryDelete(number)
-	err := c.leases.Delete(ctx, policies.Canary, dryRun)
-	switch {
-	case apierrors.IsNotFound(err):
-		if err := c.make(ctx); err != nil {
-			return err
-		}
-	case err == nil: // perhaps a client has taken the label off
-		if err := c.label(ctx); err != nil {
-			return err
-		}
-	default:
+	if err := c.leases.Delete(ctx, policies.Canary, dryRun); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
+	lease := coordinationv1ac.Lease(policies.Canary, c.namespace).
+		WithLabels(map[string]string{v1alpha1.CanaryLabel: "true", "app.kubernetes.io/managed-by": "weir"})
+	if _, err := c.leases.Apply(ctx, lease, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
+		return fmt.Errorf("apply Lease %s: %w", policies.Canary, err)
+	}
 	return c.leases.Delete(ctx, policies.Canary, dryRun)
-}
-
-func (c *canary) make(ctx context.Context) error {
-	_, err := c.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: policies.Canary, Labels: map[string]string{
-		v1alpha1.CanaryLabel: "true", "app.kubernetes.io/managed-by": "weir",
-	}}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create Lease %s: %w", policies.Canary, err)
-	}
-	return nil
-}
-
-func (c *canary) label(ctx context.Context) error {
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, v1alpha1.CanaryLabel)
-	if _, err := c.leases.Patch(ctx, policies.Canary, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("label Lease %s: %w", policies.Canary, err)
-	}
-	return nil
 }

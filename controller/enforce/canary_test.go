@@ -94,7 +94,7 @@ func inNest(t *testing.T, test func(t *testing.T, n *nest)) {
 			defer n.mu.Unlock()
 			n.told = append(n.told, string(is)+" "+reason)
 		}
-		n.canary = newCanary(n.client.CoordinationV1().Leases("weir-system"), &board{}, tell, testEnforcementMetrics(t), logr.Discard())
+		n.canary = newCanary("weir-system", n.client.CoordinationV1(), &board{}, tell, testEnforcementMetrics(t), logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); n.run(ctx) }()
@@ -326,7 +326,7 @@ func TestAskingWithoutLeading(t *testing.T) {
 		if len(n.client.Actions()) != 1 {
 			t.Errorf("requests %v, want one", n.client.Actions())
 		}
-		if err := n.make(t.Context()); err != nil {
+		if err := n.send(t.Context(), 7); err != nil { // which makes it, and is let pass
 			t.Fatal(err)
 		}
 		says(metav1.ConditionFalse, "there is a ValidatingWebhookConfiguration weir")

@@ -125,7 +125,7 @@ func New(o Options) (*Enforcer, error) {
 			return nil, fmt.Errorf("make a leases client: %w", err)
 		}
 		if o.Webhooks.CanaryNamespace != "" {
-			e.canary = newCanary(leases.Leases(o.Webhooks.CanaryNamespace), now, rep.Enforced, m, o.Log)
+			e.canary = newCanary(o.Webhooks.CanaryNamespace, leases, now, rep.Enforced, m, o.Log)
 			e.status.asks = true
 		}
 		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}

@@ -84,7 +84,7 @@ func TestTheCanaryHasAnEntryOfItsOwn(t *testing.T) {
 			Paths: map[policies.Webhook]string{policies.WebhookDelete: "/delete", policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies"},
 		}}
 		c.kept = func() []schema.GroupResource { return nil }
-		c.canary = newCanary(nil, &board{}, nil, testEnforcementMetrics(t), logr.Discard())
+		c.canary = newCanary("", client.CoordinationV1(), &board{}, nil, testEnforcementMetrics(t), logr.Discard())
 		step := func(what string, write string, want ...string) {
 			t.Helper()
 			if err := c.apply(t.Context()); err != nil {
