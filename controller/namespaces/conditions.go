@@ -20,7 +20,7 @@ import (
 // change of its content comes earlier.
 func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if step.Recheck > 0 {
-		p.queue.AddAfter(p.ns.Name, step.Recheck)
+		p.wake(p.ns.Name, "its wave may have timed out", step.Recheck)
 	}
 	rest := pending
 	if step.Verb == drain.Discover {
@@ -71,7 +71,7 @@ func (p *pass) tell(step drain.Step) {
 		p.why, p.whyAt = step.Why, time.Now()
 	}
 	if left := blockedAfter - time.Since(p.whyAt); left > 0 && !step.TimedOut {
-		p.queue.AddAfter(p.ns.Name, left)
+		p.wake(p.ns.Name, "what it waits for may be to be told", left)
 		return
 	}
 	p.Reporter.Blocked(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}, step.Why)

@@ -76,8 +76,9 @@ type Drainer struct {
 	Options
 	foreign *foreign
 	shared  *sharedLists
-	queue   workqueue.TypedRateLimitingInterface[string]
-	working atomic.Int32 // passes under way
+	queue   workqueue.TypedDelayingInterface[string]
+	pauses  workqueue.TypedRateLimiter[string] // between looks for which nothing else gives the time
+	working atomic.Int32                       // passes under way
 
 	mu      sync.Mutex
 	leading bool
@@ -139,9 +140,8 @@ type reached struct {
 func New(o Options) *Drainer {
 	d := &Drainer{Options: o, foreign: &foreign{client: o.Webhooks, store: o.Store}}
 	d.shared = &sharedLists{list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 }, next: map[schema.GroupResource]*sharedList{}}
-	d.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
+	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
+	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
 	d.failed, d.recentlyDeleted = map[string]failure{}, map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
@@ -154,6 +154,14 @@ func (d *Drainer) WebhooksChanged() { d.foreign.changed() }
 // Close ends the queue; Run does, where it has begun.
 func (d *Drainer) Close() { d.queue.ShutDown() }
 
+// wake has a namespace looked at: at once, or after a time.
+func (d *Drainer) wake(name, why string, after time.Duration) {
+	if log := d.Log.V(2); log.Enabled() {
+		log.Info("will look", "namespace", name, "why", why, "after", after.String())
+	}
+	d.queue.AddAfter(name, after)
+}
+
 // changed is told which namespaces' content has changed.
 func (d *Drainer) changed(names []string) {
 	d.mu.Lock()
@@ -165,8 +173,8 @@ func (d *Drainer) changed(names []string) {
 	}
 	d.mu.Unlock()
 	for _, name := range names {
-		d.queue.Forget(name)
-		d.queue.AddAfter(name, settleTime)
+		d.pauses.Forget(name)
+		d.wake(name, "its content has changed", settleTime)
 	}
 }
 
@@ -192,14 +200,14 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 	}
 	for name := range d.ending {
 		d.ending[name] = ending{seen: time.Now()} // which of that name was seen before is not known
-		d.queue.Add(name)
+		d.wake(name, "it is being deleted", 0)
 	}
 	d.forgetOldLocked(lateFor + lateTakeover)
 	recentlyDeleted := slices.Collect(maps.Keys(d.recentlyDeleted))
 	d.mu.Unlock()
 	for _, name := range recentlyDeleted {
 		d.listen(name)
-		d.queue.Add(name)
+		d.wake(name, "it is gone", 0)
 	}
 	var wg sync.WaitGroup
 	await.Work(&wg, n, d.queue, func(name string) { d.work(ctx, name) })
@@ -223,7 +231,7 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 		next = d.Policies.Changed() // before the look: what changes after it is not missed
 		d.mu.Lock()
 		for name := range d.ending {
-			d.queue.Add(name)
+			d.wake(name, "there are other policies", 0)
 		}
 		d.mu.Unlock()
 	}
@@ -240,13 +248,13 @@ func (d *Drainer) work(ctx context.Context, name string) {
 	case ctx.Err() != nil:
 	case err != nil:
 		d.Log.Info("draining failed, will try again", "namespace", name, "err", err.Error())
-		d.queue.AddRateLimited(name)
+		d.wake(name, "draining failed", d.pauses.When(name))
 	case o.done:
 		d.end(name)
 	case o.after > 0:
-		d.queue.AddAfter(name, o.after)
+		d.wake(name, "the step may be another", o.after)
 	default:
-		d.queue.AddRateLimited(name)
+		d.wake(name, "nothing has changed for a while", d.pauses.When(name))
 	}
 }
 
@@ -291,7 +299,7 @@ func (d *Drainer) listen(name string) {
 }
 
 func (d *Drainer) end(name string) {
-	d.queue.Forget(name)
+	d.pauses.Forget(name)
 	d.mu.Lock()
 	_, begun := d.begun[name]
 	delete(d.begun, name)

@@ -67,7 +67,7 @@ func (d *Drainer) departs(name string) {
 		d.Log.Info("too many namespaces went at once: what turns up late in this one is not looked for", "namespace", name)
 	case leading:
 		d.listen(name)
-		d.queue.Add(name)
+		d.wake(name, "it is gone", 0)
 	}
 }
 

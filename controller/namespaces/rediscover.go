@@ -19,7 +19,7 @@ func (d *Drainer) followDiscovery(ctx context.Context) {
 		d.mu.Lock()
 		for name, p := range d.begun {
 			if p.outside {
-				d.queue.Add(name)
+				d.wake(name, "the cluster may serve other kinds", 0)
 			}
 		}
 		d.mu.Unlock()

@@ -28,11 +28,11 @@ func (p *pass) relist(ctx context.Context, step drain.Step) {
 		p.relisted = relisted{why: p.why, at: p.whyAt, pause: relistAfter}
 	}
 	if left := p.relisted.pause - time.Since(p.relisted.at); left > 0 {
-		p.queue.AddAfter(p.ns.Name, left)
+		p.wake(p.ns.Name, "what it waits for is to be listed", left)
 		return
 	}
 	p.relisted.at, p.relisted.pause = time.Now(), min(2*p.relisted.pause, mostRelist)
-	p.queue.AddAfter(p.ns.Name, p.relisted.pause)
+	p.wake(p.ns.Name, "what it waits for is to be listed", p.relisted.pause)
 	looked := map[schema.GroupResource]bool{}
 	for _, k := range p.state.Kinds {
 		if k.Wave <= step.Wave && k.Total > 0 && p.followed.Has(k.Kind) && !looked[k.Kind] {

@@ -37,12 +37,12 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 		if !known {
 			d.rediscover()
 		}
-		d.queue.Add(name)
+		d.wake(name, "it is being deleted", 0)
 	case how == follow.Went:
 		d.departs(name)
 		d.end(name)
 	case comesAgain && leading:
-		d.queue.Add(name) // a last look at what was left
+		d.wake(name, "another of its name is there: a last look at what was left", 0)
 	}
 }
 
