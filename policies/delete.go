@@ -218,9 +218,9 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
 	}
-	for _, i := range ask.propagating {
-		c := ask.policies[i]
+	for i, c := range ask.policies {
 		switch {
+		case c.deletion.propagation == nil:
 		case c.onTrial():
 			if trials && trial == nil && ask.matches(i) {
 				trial = c

@@ -5,12 +5,12 @@ package policies
 // decides. Of one that was not asked, nothing is said, not even that its condition would have
 // failed.
 type evaluator struct {
-	e       evaluation
-	*ranked          // that may match
-	said    []saying // of each of them
-	errs    map[int]error
-	judged  string // what is judged, for the user
-	v       *verdict
+	e        evaluation
+	policies []*compiled // about the resource
+	said     []saying    // of each of them
+	errs     map[int]error
+	judged   string // what is judged, for the user
+	v        *verdict
 }
 
 type saying uint8
@@ -28,13 +28,12 @@ func (s *Set) askDeletions(q *Question, v *verdict) *evaluator {
 }
 
 func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
-	a := &evaluator{e: evaluate(q, x.shared), ranked: x.perhaps(q), judged: judged, v: v}
+	a := &evaluator{e: evaluate(q, x.shared), policies: x.about(q.Resource.GroupResource()), judged: judged, v: v}
 	a.said = make([]saying, len(a.policies))
-	for _, i := range a.broken {
-		if !q.Part.has(a.policies[i]) {
-			continue
+	for i, c := range a.policies {
+		if c.broken != "" && q.Part.has(c) {
+			a.matches(i) // what it would say is not known, so it may make a difference
 		}
-		a.matches(i) // what it would say is not known, so it may make a difference
 	}
 	return a
 }

@@ -29,16 +29,16 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
 	}
-	for _, i := range ask.braking {
-		c := ask.policies[i]
+	for i, c := range ask.policies {
+		if c.deletion.brake == nil || c.onTrial() && !trials {
+			continue
+		}
 		least := &by
 		if c.onTrial() {
 			least = &trial
 		}
-		if trials || !c.onTrial() {
-			if (*least == nil || c.deletion.brake.MaxObjects < (*least).deletion.brake.MaxObjects) && ask.matches(i) {
-				*least = c
-			}
+		if (*least == nil || c.deletion.brake.MaxObjects < (*least).deletion.brake.MaxObjects) && ask.matches(i) {
+			*least = c
 		}
 	}
 	if by != nil && trial != nil && by.deletion.brake.MaxObjects <= trial.deletion.brake.MaxObjects {

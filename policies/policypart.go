@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1alpha1"
@@ -62,8 +63,12 @@ func (s *Set) Refuses(p Part) bool {
 // namesSystemNamespaces tells whether a policy means them: its namespaceSelector asks for them by
 // name.
 func (c *compiled) namesSystemNamespaces() bool {
-	return slices.ContainsFunc(labelsOf(c.namespaces, true), func(a asked) bool {
-		return a.key == corev1.LabelMetadataName && slices.ContainsFunc(systemNamespaces, func(ns string) bool { return slices.Contains(a.values, ns) })
+	if c.namespaces == nil {
+		return false
+	}
+	requirements, _ := c.namespaces.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return r.Key() == corev1.LabelMetadataName && oneOfValues(r) && slices.ContainsFunc(systemNamespaces, r.Values().Has)
 	})
 }
 

@@ -19,10 +19,9 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	var also AlsoDeleted
 	var unknown error // why it may be more
 	counted := false
-	for _, i := range ask.protecting {
-		c := ask.policies[i]
+	for i, c := range ask.policies {
 		p := c.deletion.protection
-		if !q.Part.has(c) {
+		if p == nil || !q.Part.has(c) {
 			continue
 		}
 		var stale string
@@ -116,9 +115,9 @@ func objects(n int) string {
 
 // accepted is the most that a policy accepts to be deleted, too.
 func (a *evaluator) accepted() (most int) {
-	for _, i := range a.protecting {
-		if n := a.policies[i].deletion.protection.MaxDependents; n != nil {
-			most = max(most, int(*n))
+	for _, c := range a.policies {
+		if p := c.deletion.protection; p != nil && p.MaxDependents != nil {
+			most = max(most, int(*p.MaxDependents))
 		}
 	}
 	return most

@@ -33,10 +33,8 @@ func (s *Set) guardSelection(q *Question, v *verdict) {
 		return
 	}
 	terminates := object(q.NamespaceObject).terminating()
-	may := s.deletion.perhaps(was)
 	before, after := evaluate(was, s.deletion.shared), evaluate(is, s.deletion.shared)
-	for _, i := range may.protecting {
-		c := may.policies[i]
+	for _, c := range s.deletion.about(q.Resource.GroupResource()) {
 		if !q.Part.has(c) || !c.guardsSelection() || terminates && !c.guards() {
 			continue
 		}
