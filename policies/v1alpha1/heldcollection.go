@@ -2,14 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HeldCollection is what Weir does not delete before a person has decided. Weir writes one where more objects than its limits allow
-// are garbage only by inference: their owners were not seen to be deleted. It has the name of the owners' kind, as in
-// "widgets.example.com". Weir writes one besides for deletions that a DeletionPolicy's brake holds, with "requested." before the kind
-// of the deleted objects, as in "requested.deployments.apps". It goes away by itself when nothing is held any more: all was decided about, or the
-// references were repaired.
+// HeldCollection is what Weir does not delete before a person has decided: garbage by inference, of
+// more than a limit, named as its owners' kind ("widgets.example.com"); or what a DeletionPolicy's
+// brake holds, named "requested." and the kind of the deleted objects. It goes away by itself when
+// nothing is held any more.
 //
-// Weir writes the status, a person the spec. Weir ignores a HeldCollection without status that it did not create itself. If one is deleted
-// while something is held, Weir creates it again: its deletion decides nothing.
+// Weir writes the status, a person the spec. Weir ignores a HeldCollection without status that it
+// did not create. If one is deleted while something is held, Weir creates it again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -68,8 +67,9 @@ const (
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
-	// conclusion says what makes the objects garbage: OwnerNotFound, DefinitionGone or ReferenceEdited; several are
-	// separated by commas. With DeleteRequested the objects are no garbage: they were deleted by request, and a policy holds what would also be deleted.
+	// conclusion says what makes the objects garbage: OwnerNotFound, DefinitionGone or
+	// ReferenceEdited, separated by commas. DeleteRequested: they were deleted by request, and a
+	// policy holds what would also be deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -86,20 +86,19 @@ type HeldCollectionStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// digest identifies the set of objects, by uid, whose owners are gone, or that were deleted by request. For those that
-	// were deleted by request it also covers how much would be deleted with each.
+	// digest identifies the set of objects, by uid. For those that were deleted by request it also
+	// covers how much would be deleted with each.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
-	// held is how many objects have that digest. What they own goes with them, and is counted in objects.
+	// held is how many objects have that digest, without what they own.
 	//
 	// +optional
 	Held int64 `json:"held,omitempty"`
 
-	// objects is how many objects would go, with all that they own and all that namespaces among them contain. Where it is
-	// more than 100,000 it may be more than it says.
+	// objects is how many objects would go, with all that they own. Above 100,000 it may be more.
 	//
 	// +optional
 	Objects int64 `json:"objects,omitempty"`
