@@ -117,7 +117,7 @@ func page(c *cobra.Command, elsewhere []*cobra.Command) string {
 		fmt.Fprintf(&b, "See also [%s](%s).\n", c.Parent().CommandPath(), file(c.Parent()))
 	}
 	for _, sub := range c.Commands() {
-		fmt.Fprintf(&b, "* [%s](%s): %s\n", sub.CommandPath(), file(sub), sub.Short)
+		fmt.Fprintln(&b, folded(fmt.Sprintf("* [%s](%s): %s", sub.CommandPath(), file(sub), sub.Short)))
 	}
 	return b.String()
 }

@@ -16,8 +16,8 @@
 {{ range .EnumValues }}| `{{ .Name }}` | {{ template "cell" (regexReplaceAll "^[A-Z][A-Za-z]+ " .Doc "") }} |
 {{ end }}
 {{ else if .GVK -}}
-Fields: {{ range .Members }}{{ if ne .Name "metadata" }}{{ if eq .Name "status" }}, {{ end }}`{{ .Name }}` ({{ markdownRenderType .Type }}){{ end }}{{ end }}.
-
+{{ range .Members }}{{ if ne .Name "metadata" }}* `{{ .Name }}`: {{ markdownRenderType .Type }}
+{{ end }}{{ end }}
 {{ else if .Members -}}
 | field | what it says | default |
 |---|---|---|
