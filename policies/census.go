@@ -53,7 +53,8 @@ func (s *Set) LookAt(gr schema.GroupResource) Look {
 // SameLook tells whether the policies that a look at a resource asks are those of another set, which
 // this one came from.
 func (s *Set) SameLook(gr schema.GroupResource, other *Set) bool {
-	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr)) && slices.Equal(s.counting(gr), other.counting(gr))
+	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr)) &&
+		slices.Equal(s.counting(gr), other.counting(gr))
 }
 
 // counting are the policies whose objects are of a resource, and may be counted; of a DrainPolicy

@@ -3,6 +3,7 @@ package enforce
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,7 +137,6 @@ type failure struct {
 func (b *backFill) pass(ctx context.Context) *failure {
 	set := b.policies.Set()
 	b.board.update(func(s *snapshot) { s.counted = counted{of: set} })
-	b.metrics.backFill.WithLabelValues("failed").Set(0)
 	carrying := map[schema.GroupResource]map[types.UID]graph.View{} // before anything is listed
 	for _, v := range b.store.Finalized(v1alpha1.Finalizer) {
 		if carrying[v.Kind] == nil {
@@ -180,7 +180,8 @@ type pass struct {
 func (p *pass) note(l *look) {
 	p.waits = max(p.waits, l.waits)
 	p.failure.mayPass = p.failure.mayPass || l.failure.mayPass
-	p.failure.errs = append(p.failure.errs, l.failure.errs[:min(len(l.failure.errs), mostErrors-len(p.failure.errs))]...)
+	errs := slices.Concat(p.failure.errs, l.failure.errs)
+	p.failure.errs = errs[:min(len(errs), mostErrors)]
 	l.pass, l.carrying = nil, nil
 }
 

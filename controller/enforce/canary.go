@@ -45,9 +45,10 @@ type canary struct {
 	news      chan struct{} // what was written is another
 }
 
-func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *board, tell func(metav1.ConditionStatus, string, string),
-	m *metrics, log logr.Logger) *canary {
-	return &canary{namespace: namespace, leases: leases.Leases(namespace), board: b, tell: tell, metrics: m, log: log, news: make(chan struct{}, 1)}
+func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *board,
+	tell func(metav1.ConditionStatus, string, string), m *metrics, log logr.Logger) *canary {
+	return &canary{namespace: namespace, leases: leases.Leases(namespace), board: b, tell: tell, metrics: m, log: log,
+		news: make(chan struct{}, 1)}
 }
 
 // configured is told by who writes the webhook configurations that they are as a set wants them,

@@ -65,8 +65,11 @@ type look struct {
 
 func (p *pass) newLook(k graph.KindStats, carrying map[types.UID]graph.View) *look {
 	kind := k.GroupResource()
-	l := &look{pass: p, set: p.set, k: k, how: p.set.LookAt(kind), carrying: carrying, began: time.Now(), found: map[policies.PolicyKey]tally{},
-		kind: schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, gvr: kind.WithVersion(k.Version)}
+	l := &look{
+		pass: p, set: p.set, k: k, gvr: kind.WithVersion(k.Version),
+		kind: schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind},
+		how:  p.set.LookAt(kind), carrying: carrying, began: time.Now(), found: map[policies.PolicyKey]tally{},
+	}
 	l.changes, l.followed = p.store.Changes(kind)
 	return l
 }
@@ -127,12 +130,13 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 		selector, listed = "", true // the graph does not know what carries the finalizer
 	}
 	if listed {
-		err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, func(object map[string]any, m *metav1.ObjectMeta) error {
+		judge := func(object map[string]any, m *metav1.ObjectMeta) error {
 			if l.how.Adds {
 				delete(l.carrying, m.UID)
 			}
 			return l.object(ctx, group, object, m)
-		})
+		}
+		err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, judge)
 		if err != nil || selector == "" {
 			return err
 		}
@@ -191,11 +195,15 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 		l.count(by, tally{wanted: 1, carrying: 1})
 	case mark.By != "":
 		l.count(by, tally{wanted: 1})
-		l.change(ctx, group, &by, func(ctx context.Context) (finalizers.Result, error) { return l.writer.Put(ctx, l.gvr, m, mark) })
+		l.change(ctx, group, &by, func(ctx context.Context) (finalizers.Result, error) {
+			return l.writer.Put(ctx, l.gvr, m, mark)
+		})
 	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
 		// One that has changed since may be wanted with the finalizer by now, and is for the next
 		// pass to judge.
-		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) { return l.writer.TakeUnchanged(ctx, l.gvr, m) })
+		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
+			return l.writer.TakeUnchanged(ctx, l.gvr, m)
+		})
 	}
 	return ctx.Err()
 }
@@ -210,7 +218,8 @@ func (l *look) about(q policies.Question, m *metav1.ObjectMeta) {
 		l.count(key, tally{matched: 1})
 	}
 	for _, e := range errs {
-		l.count(e.Policy, tally{failed: 1, last: fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))})
+		at := fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))
+		l.count(e.Policy, tally{failed: 1, last: at})
 	}
 }
 

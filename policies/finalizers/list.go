@@ -75,7 +75,8 @@ func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, name
 
 // EachOf is Each for the objects with labels that a selector selects. One page is read ahead, while
 // the page before it is used: it may be some time until that is done, and no more are held.
-func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool,
+	f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
 	if full {
 		options.Limit = fullPage
@@ -115,7 +116,9 @@ func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, na
 			options.Continue = got.next
 			coming = begin(options)
 		}
-		_, err := got.items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) { return false, f(object, m) })
+		_, err := got.items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) {
+			return false, f(object, m)
+		})
 		if err != nil || got.next == "" {
 			return err
 		}
