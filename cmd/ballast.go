@@ -25,7 +25,5 @@ func newBallast() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
-	held := make([]byte, ballastSize)
-	giveBack(held) // Go has written zeros to it, where it took memory that had been used before
-	return held
+	return make([]byte, ballastSize)
 }

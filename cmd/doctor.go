@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/internal/tools/doctor"
 )
 
@@ -120,7 +121,7 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 		}
 	}
 	if problems > 0 {
-		return fmt.Errorf("%s in %s mode", plural(problems, "problem"), facts.Mode)
+		return fmt.Errorf("%s in %s mode", words.Count(problems, "problem", "problems"), facts.Mode)
 	}
 	return nil
 }

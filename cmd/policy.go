@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/casefile"
 )
@@ -47,7 +48,7 @@ likely not meant; only errors make the command fail.`,
 				return err
 			}
 			if n := countErrors(problems); n > 0 {
-				return fmt.Errorf("%s in the policies", plural(n, "error"))
+				return fmt.Errorf("%s in the policies", words.Count(n, "error", "errors"))
 			}
 			return nil
 		},
@@ -90,7 +91,8 @@ func printProblems(w io.Writer, output string, problems []policies.Problem, coun
 		}
 	}
 	errs := countErrors(problems)
-	_, err := fmt.Fprintf(w, "%s, %s, %s\n", plural(count, "policy"), plural(errs, "error"), plural(len(problems)-errs, "warning"))
+	_, err := fmt.Fprintf(w, "%s, %s, %s\n", words.Count(count, "policy", "policies"),
+		words.Count(errs, "error", "errors"), words.Count(len(problems)-errs, "warning", "warnings"))
 	return err
 }
 
@@ -102,16 +104,6 @@ func countErrors(problems []policies.Problem) int {
 		}
 	}
 	return n
-}
-
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case noun == "policy":
-		return fmt.Sprintf("%d policies", n)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func policyTestCommand() *cobra.Command {
@@ -130,7 +122,7 @@ for YAML files that have a list of cases; docs/policies/testing.md says what is 
 			}
 			failed, err := printResults(cmd.OutOrStdout(), results, verbose)
 			if err == nil && failed > 0 {
-				err = fmt.Errorf("%s failed", plural(failed, "case"))
+				err = fmt.Errorf("%s failed", words.Count(failed, "case", "cases"))
 			}
 			return err
 		},

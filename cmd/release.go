@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/internal/tools/release"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -109,9 +110,10 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if f.dryRun {
 		did = "would release %d of %s in %s, and delete %s and %s of weir's own"
 	}
-	say(progress, did, done.Released, plural(int(done.Seen), "object"), plural(done.Kinds, "kind"), plural(done.WebhooksBefore, "webhook configuration"), plural(done.Own, "object"))
+	say(progress, did, done.Released, words.Count(done.Seen, "object", "objects"), words.Count(done.Kinds, "kind", "kinds"),
+		words.Count(done.WebhooksBefore, "webhook configuration", "webhook configurations"), words.Count(done.Own, "object", "objects"))
 	if n := len(done.Failures); n > 0 {
-		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", plural(n, "thing"))
+		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", words.Count(n, "thing", "things"))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -53,19 +52,12 @@ func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, er
 		} {
 			for _, name := range own.names {
 				what := fmt.Sprintf("%s %s/%s", own.resource, namespace, name)
-				if r.DryRun {
-					err = own.read(name) // the webhook refuses a dry-run delete of the canary
-				} else {
-					err = own.delete(ctx, name, metav1.DeleteOptions{})
-				}
-				switch {
-				case apierrors.IsNotFound(err):
-				case err != nil:
+				there, err := r.remove(what, func() error { return own.read(name) },
+					func() error { return own.delete(ctx, name, metav1.DeleteOptions{}) })
+				if err != nil {
 					return n, fmt.Errorf("delete %s: %w", what, err)
-				default:
-					n++
-					r.found(what)
 				}
+				n += there
 			}
 		}
 	}

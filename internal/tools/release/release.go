@@ -187,20 +187,33 @@ func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n in
 			return err
 		}, validating.Delete},
 	} {
-		err := c.read()
-		if err == nil && !r.DryRun {
-			err = c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
+		what := c.kind + " " + policies.WebhookConfigurations
+		there, err := r.remove(what, c.read, func() error {
+			return c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
+		})
+		if err != nil {
+			return n, fmt.Errorf("delete %s, which would put the finalizer back: %w", what, err)
 		}
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return n, fmt.Errorf("delete %s %s, which would put the finalizer back: %w", c.kind, policies.WebhookConfigurations, err)
-		default:
-			n++
-			r.found(c.kind + " " + policies.WebhookConfigurations)
-		}
+		n += there
 	}
 	return n, nil
+}
+
+// remove deletes something of Weir's, and in a dry run only reads it. It says how many there were,
+// one or none.
+func (r *Release) remove(what string, read, del func() error) (there int, err error) {
+	err = read()
+	if err == nil && !r.DryRun {
+		err = del()
+	}
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.found(what)
+	return 1, nil
 }
 
 func (r *Release) found(what string) {
