@@ -12,9 +12,11 @@
 //	certificate served    old ────────┐
 //	                                  └ new, once settled ─────────────────▶
 //
-// Goroutines: Source.Start and Token.Start each run on the caller's, and Weir's own CA has one
-// more, which Start joins. Each has one lock, of what the server and the configurations read of it
-// meanwhile; no request is made under one.
+// Weir's own CA and its certificate are in one Secret, so all three go through the same rotation:
+// what is offered is trusted, settles, and is served (rotation.go, holder.go).
+//
+// Goroutines: Source.Start and Token.Start each run on the caller's. Each has one lock, of what the
+// server and the configurations read of it meanwhile; no request is made under one.
 package certs
 
 import (

@@ -1,10 +1,6 @@
 package certs
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"testing"
 	"time"
 )
@@ -12,17 +8,11 @@ import (
 // API servers call a URL with an address as they do one with a name.
 func TestCertificatesAreForAddressesToo(t *testing.T) {
 	all := []string{"weir.test", "127.0.0.1", "::1", "2001:db8::7"}
-	ca := makeCA(time.Now().Add(-time.Minute), time.Hour)
-	s := &self{o: SelfOptions{Names: all, LeafDuration: time.Hour}}
-	s.ca.signing = &caPair{cert: ca.cert, key: ca.key}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	data, err := (&SelfOptions{Names: all, CADuration: time.Hour, LeafDuration: time.Hour}).next(time.Now(), time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := signer{s}.Sign(&x509.Certificate{DNSNames: all, PublicKeyAlgorithm: x509.ECDSA, PublicKey: key.Public()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := pairIn(data, servedCertKey, servedKeyKey).Leaf
 	for _, name := range []string{"weir.test", "127.0.0.1", "[::1]", "[2001:db8::7]"} {
 		if err := cert.VerifyHostname(name); err != nil {
 			t.Errorf("%s: %v", name, err)

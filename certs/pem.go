@@ -2,8 +2,12 @@ package certs
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -51,6 +55,52 @@ func encodeCerts(certs []*x509.Certificate) []byte {
 		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a buffer takes everything
 	}
 	return out.Bytes()
+}
+
+// pairIn is nil for what is not a certificate and its key.
+func pairIn(data map[string][]byte, crt, key string) *tls.Certificate {
+	pair, err := tls.X509KeyPair(data[crt], data[key])
+	if err != nil {
+		return nil
+	}
+	return &pair
+}
+
+// made is a certificate with its key.
+type made struct {
+	pair            *tls.Certificate
+	certPEM, keyPEM []byte
+}
+
+// makePair makes a certificate that a CA signs, or itself. It is valid from a little before now:
+// the API server's clock may be behind this one's.
+func makePair(template *x509.Certificate, ca *tls.Certificate, now time.Time, lasts time.Duration) (made, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return made{}, err
+	}
+	template.BasicConstraintsValid, template.Subject = true, pkix.Name{CommonName: "weir-webhook"}
+	template.NotBefore, template.NotAfter = now.Add(-min(lasts/10, 5*time.Minute)), now.Add(lasts)
+	parent, signer := template, any(key)
+	if ca == nil {
+		template.Subject.CommonName = "weir-webhook-ca"
+	} else {
+		parent, signer = ca.Leaf, ca.PrivateKey
+		template.NotAfter = earlier(template.NotAfter, ca.Leaf.NotAfter)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return made{}, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return made{}, err
+	}
+	m := made{certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		keyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})}
+	pair, err := tls.X509KeyPair(m.certPEM, m.keyPEM)
+	m.pair = &pair
+	return m, err
 }
 
 // chainOf is a served certificate's chain, the leaf first.

@@ -6,29 +6,24 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
-	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
-	"github.com/cert-manager/cert-manager/pkg/util/pki"
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
-
-	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
 	defaultCADuration   = 365 * 24 * time.Hour
 	defaultLeafDuration = 7 * 24 * time.Hour
 
-	// alone is how long a process that serves leaves it to the one that writes webhook
-	// configurations to have a new CA sign: as long as that one is away, the API server is not told
-	// about new CAs.
+	// alone is how long a process leaves it to the one that writes webhook configurations to have a
+	// new CA sign: as long as that one is away, the API server is not told about new CAs.
 	alone = time.Hour
 
 	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a
@@ -36,15 +31,20 @@ const (
 	checkEvery = time.Second
 )
 
+// What the Secret of Weir's own CA holds besides the newest CA (tls.crt, tls.key) and what to trust
+// (ca.crt): the certificate that all processes serve.
+const (
+	servedCertKey = "serving.crt"
+	servedKeyKey  = "serving.key"
+)
+
 // SelfOptions are those of Weir's own CA.
 type SelfOptions struct {
 	Config          *rest.Config
 	Namespace, Name string   // of the Secret
 	Names           []string // of the certificate: DNS names, and addresses
-	// Serve makes a certificate; without it there is only the bundle.
-	Serve bool
 	// Administer has a new CA sign as soon as it has settled: this process tells the API server of
-	// it.
+	// it. It also sees to it that the certificate is for these names.
 	Administer bool
 	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is
 	// replaced when a third of its time is left, a certificate likewise.
@@ -54,21 +54,17 @@ type SelfOptions struct {
 	Log    logr.Logger
 }
 
-// self is Weir's own CA in a Secret. cert-manager's authority makes and replaces the CA, and its
-// dynamic source makes and renews the certificate; between the two, self says which CA signs: the
-// one that CA rotation finds in the Secret.
+// self is Weir's own CA in a Secret. Any process writes what is due; whoever is slower finds it
+// written.
 type self struct {
-	o         SelfOptions
-	client    kubernetes.Interface
-	authority *authority.DynamicAuthority
-	leaf      *servertls.DynamicSource
-	reports   reporter
+	holder
+	o      SelfOptions
+	client kubernetes.Interface
 
-	mu        sync.Mutex
-	ca        caRotation
-	bundle    []byte
-	changed   await.Change
-	rotations []chan<- struct{}
+	found *corev1.Secret    // nil: there is none
+	last  map[string][]byte // what it held when it was last seen
+	ca    []byte            // the newest CA of it, and
+	since time.Time         // when this process first saw that: clocks of others do not count
 }
 
 // Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API
@@ -84,19 +80,9 @@ func Self(o SelfOptions) Source {
 		o.Settle = settle
 	}
 	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
-	s := &self{
-		o:       o,
-		reports: reporter{log: o.Log},
-		authority: &authority.DynamicAuthority{
-			SecretNamespace: o.Namespace, SecretName: o.Name, SecretLabels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
-			RESTConfig: o.Config, CommonName: "weir-webhook-ca", CADuration: o.CADuration, LeafDuration: o.LeafDuration,
-		},
-		ca: caRotation{settle: o.Settle, leaf: o.LeafDuration},
-	}
-	if o.Serve && !o.Administer {
-		s.ca.patience = alone
-	}
-	s.leaf = &servertls.DynamicSource{DNSNames: o.Names, Authority: signer{s}, RetryInterval: checkEvery / 4}
+	s := &self{o: o}
+	s.holder = newHolder(o.Log, fmt.Errorf("waiting for the CA in Secret %s/%s", o.Namespace, o.Name))
+	s.rotation.settle = o.Settle
 	return s
 }
 
@@ -106,194 +92,155 @@ func (s *self) Start(ctx context.Context) error {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", s.o.Namespace, s.o.Name, err)
 	}
 	s.client = client
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	watch, err := watchSecret(ctx, client, s.o.Namespace, s.o.Name)
 	if err != nil {
 		return err
 	}
-	var failed error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer cancel()
-		failed = s.runAuthority(logr.NewContext(ctx, quietly(s.o.Log)))
-	})
-	s.follow(ctx, watch)
-	wg.Wait()
-	if failed != nil {
-		return fmt.Errorf("keep the CA in Secret %s/%s: %w", s.o.Namespace, s.o.Name, failed)
-	}
-	return nil
-}
-
-func (s *self) runAuthority(ctx context.Context) error {
-	if s.o.Serve {
-		return s.leaf.Start(ctx) // and with it the authority
-	}
-	return s.authority.Run(ctx)
-}
-
-// follow is the only goroutine that changes the CA rotation, but for what Remember adds. It
-// publishes that, too.
-func (s *self) follow(ctx context.Context, watch *secretWatch) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case found := <-watch.found:
 			s.reports.report("watch the Secret of the CA", nil)
-			s.change(func(now time.Time, c *caRotation) { c.observe(now, found) })
+			s.see(found)
 		case err := <-watch.failed:
 			s.reports.report("watch the Secret of the CA", err)
 		case <-ticker.C:
-			s.change(func(time.Time, *caRotation) {})
+			s.take(time.Now(), material{})
 		}
 		s.write(ctx)
 	}
 }
 
-// change publishes what follows from a change, or from time.
-func (s *self) change(do func(time.Time, *caRotation)) {
+// see takes the Secret as it is. One that is lost, or broken, changes nothing about what is served.
+func (s *self) see(found *corev1.Secret) {
 	now := time.Now()
-	s.mu.Lock()
-	before := s.ca.signer(now)
-	do(now, &s.ca)
-	after, bundle, left := s.ca.signer(now), s.ca.bundle(now), s.ca.left
-	s.ca.left = 0
-	resign := after != nil && (before == nil || !before.cert.Equal(after.cert))
-	changed := !bytes.Equal(bundle, s.bundle)
-	if changed {
-		s.bundle = bundle
-		s.changed.Notify()
+	if s.found = found; found == nil {
+		return
 	}
-	rotations := s.rotations
-	s.mu.Unlock()
-
-	if changed {
-		s.o.Log.Info("the CA bundle has changed")
+	s.last = found.Data
+	if ca := found.Data[certKey]; !bytes.Equal(ca, s.ca) {
+		s.ca, s.since = ca, now
 	}
-	if left > 0 {
-		s.o.Log.Info("the CA bundle in the webhook configurations has more CAs than are trusted on: calls of webhook pods that serve certificates of the others fail until these pods are replaced",
-			"left", left, "most", mostTrusted, "mostBytes", mostTrustedBytes)
-	}
-	if resign {
-		s.o.Log.Info("certificates are signed with another CA", "serial", after.cert.SerialNumber.Text(16), "expires", after.cert.NotAfter)
-		for _, ch := range rotations {
-			select {
-			case ch <- struct{}{}:
-			default: // it was told, and has not looked yet
-			}
-		}
-	}
-	if pair, err := s.leaf.GetCertificate(nil); err == nil {
-		s.reports.expired(now, pair)
-	}
+	m := parse("Secret "+s.o.Namespace+"/"+s.o.Name, found.Data[servedCertKey], found.Data[servedKeyKey], found.Data[caKey])
+	s.take(now, m)
 }
 
 // write brings the Secret to what it ought to be. Whoever was faster has written the same; the
 // watch shows it.
 func (s *self) write(ctx context.Context) {
-	s.mu.Lock()
-	want := s.ca.want(time.Now())
-	s.mu.Unlock()
-	if want == nil {
-		return
+	want, err := s.want(time.Now())
+	if err == nil && want != nil {
+		secrets := s.client.CoreV1().Secrets(s.o.Namespace)
+		if s.found == nil {
+			want, err = secrets.Create(ctx, want, metav1.CreateOptions{})
+		} else {
+			want, err = secrets.Update(ctx, want, metav1.UpdateOptions{})
+		}
+		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			s.see(want)
+		}
 	}
-	_, err := s.client.CoreV1().Secrets(s.o.Namespace).Update(ctx, want, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
-		return
-	}
-	s.reports.report("write the CAs that sign and that are trusted to their Secret", err)
+	s.reports.report("write the CA and its certificate to their Secret", err)
 }
 
-// Remember trusts what is in the webhook configurations for another day, beside Weir's own CAs: the
-// webhook's pods may still have their certificates from another source. The Secret keeps it for
-// processes that follow.
-func (s *self) Remember(bundle []byte) error {
-	before, err := parseCerts(bundle)
-	if err != nil {
-		return fmt.Errorf("remember an earlier CA bundle: %w", err)
+// want is the Secret as it ought to be, nil if it is. In place of one that was lost there is another
+// CA: perhaps that is why it was deleted. What is served goes on meanwhile.
+func (s *self) want(now time.Time) (*corev1.Secret, error) {
+	out := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: s.o.Name,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}}
+	data := maps.Clone(s.last)
+	if s.found != nil {
+		out = s.found.DeepCopy()
+	} else {
+		delete(data, keyKey)
 	}
-	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ca.remember(now, before)
-	if bundle := s.ca.bundle(now); !bytes.Equal(bundle, s.bundle) { // whoever writes it does so right after this
-		s.bundle = bundle
-		s.changed.Notify()
+	var err error
+	if out.Data, err = s.o.next(now, s.since, data); out.Data == nil {
+		return nil, err
 	}
-	return nil
+	return out, err
 }
 
-func (s *self) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	pair, err := s.leaf.GetCertificate(hello)
-	if err != nil {
-		return nil, fmt.Errorf("no certificate yet: waiting for the CA in Secret %s/%s", s.o.Namespace, s.o.Name)
+// next is what the Secret ought to hold, nil if it does. It is first seen what is trusted, and
+// served once that has settled:
+//
+//	trusted    old ───────────────┐
+//	               new ──────────────────────▶
+//	served     old ───────────────┐
+//	                              └ new ─────▶
+//
+// Since when the newest CA is trusted is an argument. Processes trust the old one for as long as
+// certificates under it may be served.
+func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[string][]byte, error) {
+	ca, served := pairIn(data, certKey, keyKey), pairIn(data, servedCertKey, servedKeyKey)
+	before, _ := parseCerts(data[caKey]) // what is broken is trusted by those who have read it
+	out := maps.Clone(data)
+	if out == nil {
+		out = map[string][]byte{}
 	}
-	return pair, nil
-}
-
-func (s *self) Bundle() ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.bundle) == 0 {
-		return nil, fmt.Errorf("no CA bundle yet: waiting for the CA in Secret %s/%s", s.o.Namespace, s.o.Name)
+	if ca == nil || !ca.Leaf.IsCA || spent(ca.Leaf, now, 3) {
+		made, err := makePair(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
+			nil, now, o.CADuration)
+		if err != nil {
+			return nil, fmt.Errorf("make a CA: %w", err)
+		}
+		ca, since = made.pair, now
+		out[certKey], out[keyKey] = made.certPEM, made.keyPEM
 	}
-	return s.bundle, nil
-}
-
-func (s *self) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed.Next()
-}
-
-// Expiry is when the certificate that is served ends.
-func (s *self) Expiry() (time.Time, bool) {
-	pair, err := s.leaf.GetCertificate(nil)
-	if err != nil {
-		return time.Time{}, false
+	trusted := []*x509.Certificate{ca.Leaf}
+	if i := slices.IndexFunc(before, func(c *x509.Certificate) bool { return served != nil && signed(c, served.Leaf) }); i >= 0 && !before[i].Equal(ca.Leaf) {
+		trusted = append(trusted, before[i])
 	}
-	return pair.Leaf.NotAfter, true
-}
-
-// signer is the authority as the dynamic source sees it: it makes CAs like the library's, and signs
-// with the one whose turn it is.
-type signer struct{ s *self }
-
-func (a signer) Run(ctx context.Context) error { return a.s.authority.Run(ctx) }
-
-func (a signer) WatchRotation(ch chan<- struct{}) {
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	a.s.rotations = append(a.s.rotations, ch)
-}
-
-func (a signer) StopWatchingRotation(chan<- struct{}) {
-	a.s.mu.Lock()
-	defer a.s.mu.Unlock()
-	a.s.rotations = nil // there is one source, and it is at its end
-}
-
-// Sign makes the certificate valid from a little before now: the API server's clock may be behind
-// this one's.
-func (a signer) Sign(template *x509.Certificate) (*x509.Certificate, error) {
-	now := time.Now()
-	a.s.mu.Lock()
-	ca := a.s.ca.signer(now)
-	a.s.mu.Unlock()
-	if ca == nil {
-		return nil, authority.ErrCertificateNotAvailable
+	if o.resigns(now, since, ca.Leaf, trusted, served) {
+		names, addresses := namesAndAddresses(o.Names)
+		made, err := makePair(&x509.Certificate{DNSNames: names, IPAddresses: addresses,
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, now, o.LeafDuration)
+		if err != nil {
+			return nil, fmt.Errorf("make a certificate: %w", err)
+		}
+		trusted = trusted[:1]
+		out[servedCertKey], out[servedKeyKey] = made.certPEM, made.keyPEM
 	}
-	if !now.Before(ca.cert.NotAfter) {
-		return nil, fmt.Errorf("the CA expired at %s, and is about to be replaced", ca.cert.NotAfter.UTC().Format(time.RFC3339))
+	out[caKey] = encodeCerts(trusted)
+	if maps.EqualFunc(out, data, bytes.Equal) {
+		return nil, nil
 	}
-	template.BasicConstraintsValid = true
-	template.DNSNames, template.IPAddresses = namesAndAddresses(a.s.o.Names)
-	template.NotBefore = now.Add(-min(a.s.o.LeafDuration/10, 5*time.Minute))
-	template.NotAfter = earlier(now.Add(a.s.o.LeafDuration), ca.cert.NotAfter)
-	_, cert, err := pki.SignCertificate(template, ca.cert, template.PublicKey, ca.key)
-	return cert, err
+	return out, nil
+}
+
+// resigns tells whether it is time for another certificate. With a new CA this process waits until
+// that has settled, and longer where another process tells the API server of it, but not until
+// there is too little time left to do so in peace.
+func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, trusted []*x509.Certificate, served *tls.Certificate) bool {
+	switch {
+	case served == nil, o.Administer && !isFor(served.Leaf, o.Names):
+		return true
+	case signed(ca, served.Leaf):
+		return spent(served.Leaf, now, 3)
+	case len(trusted) == 1: // what has signed it is not known
+		return true
+	case o.Administer:
+		return !now.Before(since.Add(o.Settle))
+	}
+	return !now.Before(since.Add(alone)) || spent(served.Leaf, now, 6)
+}
+
+// spent tells whether no more than one of so many parts of a certificate's time is left.
+func spent(c *x509.Certificate, now time.Time, parts time.Duration) bool {
+	return !now.Before(c.NotAfter.Add(c.NotAfter.Sub(c.NotBefore) / -parts))
+}
+
+// signed tells whether a CA of ours has signed a certificate of ours.
+func signed(ca, leaf *x509.Certificate) bool {
+	return bytes.Equal(ca.SubjectKeyId, leaf.AuthorityKeyId)
+}
+
+func isFor(leaf *x509.Certificate, names []string) bool {
+	return !slices.ContainsFunc(names, func(n string) bool { return leaf.VerifyHostname(n) != nil })
 }

@@ -1,11 +1,11 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
@@ -42,7 +41,7 @@ func inHousehold(t *testing.T, test func(*household)) {
 // begin runs a process until it is stopped.
 func (h *household) begin(change ...func(*SelfOptions)) (source *self, stop func()) {
 	h.Helper()
-	o := SelfOptions{Config: h.api.Config(), Namespace: "weir", Name: "ca", Names: []string{"webhook.test", "10.0.0.7"}, Serve: true, CADuration: caLasts, LeafDuration: leafLasts,
+	o := SelfOptions{Config: h.api.Config(), Namespace: "weir", Name: "ca", Names: []string{"webhook.test", "10.0.0.7"}, CADuration: caLasts, LeafDuration: leafLasts,
 		Log: funcr.New(func(_, line string) { h.mu.Lock(); defer h.mu.Unlock(); h.lines = append(h.lines, line) }, funcr.Options{})}
 	for _, f := range change {
 		f(&o)
@@ -131,15 +130,14 @@ func (h *household) accepts(cas []*x509.Certificate, pair *tls.Certificate) {
 	}
 }
 
-// TestProcessesThatStartAtOnceUseOneCA: whoever is slower takes that of the other, and one that
-// only writes configurations makes no certificate.
+// TestProcessesThatStartAtOnceUseOneCA: whoever is slower takes that of the other.
 func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		unbegun := Self(SelfOptions{Namespace: "weir", Name: "ca"}).(*self)
-		if _, err := unbegun.Bundle(); err == nil || !strings.Contains(err.Error(), "no CA bundle yet: waiting for the CA in Secret weir/ca") {
+		if _, err := unbegun.Bundle(); err == nil || !strings.Contains(err.Error(), "waiting for the CA in Secret weir/ca") {
 			t.Errorf("a bundle before there is a CA: %v", err)
 		}
-		if _, err := unbegun.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), "no certificate yet: waiting for the CA in Secret weir/ca") {
+		if _, err := unbegun.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), "waiting for the CA in Secret weir/ca") {
 			t.Errorf("a certificate before there is a CA: %v", err)
 		}
 		if _, ok := unbegun.Expiry(); ok {
@@ -147,7 +145,7 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 		}
 		a, _ := h.begin(administers)
 		b, _ := h.begin()
-		writes, _ := h.begin(func(o *SelfOptions) { o.Serve, o.Administer = false, true })
+		writes, _ := h.begin(administers)
 		<-time.After(5 * time.Second)
 		synctest.Wait()
 		cas := h.bundle(a)
@@ -165,9 +163,6 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 			if ends, ok := s.Expiry(); !ok || !ends.Equal(pair.Leaf.NotAfter) {
 				t.Errorf("it says that its certificate ends at %s, %t", ends, ok)
 			}
-		}
-		if _, err := writes.GetCertificate(nil); err == nil {
-			t.Error("a process that serves nothing has a certificate")
 		}
 		if made := len(slices.DeleteFunc(h.api.Requests(), func(r apitest.Request) bool { return r.Method != "POST" })); made > 3 {
 			t.Errorf("%d tried to make the Secret", made)
@@ -198,7 +193,15 @@ func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
 			signers[string(h.served(other).Leaf.AuthorityKeyId)] = true
 			if n%150 == 149 {
 				stop()
+				h.written = encodeCerts(past[n])
 				admin, stop = h.begin(administers)
+			}
+			switch n { // what users do to the Secret
+			case 50:
+				h.api.Remove("secrets/weir/ca")
+			case 100:
+				data, _ := h.api.Get("secrets/weir/ca")["data"].(map[string]any)
+				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %s}}", data["tls.crt"]))
 			}
 			<-time.After(step)
 			synctest.Wait()
@@ -212,7 +215,7 @@ func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
 		if last := h.bundle(admin); slices.ContainsFunc(last, first.Equal) {
 			t.Error("the first CA is trusted still, and nothing under it is valid")
 		}
-		if len(h.told("certificates are signed with another CA")) == 0 {
+		if len(h.told("serving a new certificate")) == 0 {
 			t.Error("nothing is told of it")
 		}
 	})
@@ -230,7 +233,7 @@ func TestAServerAloneLeavesTheSwitchToTheOther(t *testing.T) {
 				const lasts = 24 * time.Hour
 				in, was := base64.StdEncoding.EncodeToString, makeCA(time.Now().Add(5*time.Minute-lasts*2/3), lasts)
 				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %[1]s, tls.key: %[2]s, ca.crt: %[1]s}}", in(was.pem), in(was.keyInPEM)))
-				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration = lasts })
+				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration, o.LeafDuration = lasts, lasts / 2 })
 				<-time.After(time.Minute)
 				synctest.Wait()
 				if cas := h.bundle(s); len(cas) != 1 || !cas[0].Equal(was.cert) {
@@ -260,16 +263,16 @@ func TestACAThatCannotBeWrittenIsToldOnce(t *testing.T) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		h.api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if r.Method == "PUT" {
-				return apitest.Refuse(403, "Forbidden", "you may not update secrets")
+			if r.Method == "POST" {
+				return apitest.Refuse(403, "Forbidden", "you may not create secrets")
 			}
 			return nil
 		})
 		h.api.Remove("secrets/weir/ca") // another CA is made, and what was is to be written beside it
 		<-time.After(time.Minute)
 		synctest.Wait()
-		const what = "write the CAs that sign and that are trusted to their Secret"
-		if lines := h.told("cannot " + what); len(lines) != 1 || !strings.Contains(lines[0], "you may not update secrets") {
+		const what = "write the CA and its certificate to their Secret"
+		if lines := h.told("cannot " + what); len(lines) != 1 || !strings.Contains(lines[0], "you may not create secrets") {
 			t.Errorf("the log says %q", lines)
 		}
 		h.accepts(h.bundle(s), h.served(s))
@@ -280,32 +283,8 @@ func TestACAThatCannotBeWrittenIsToldOnce(t *testing.T) {
 			t.Errorf("the log says %q", lines)
 		}
 		data, _ := h.api.Get("secrets/weir/ca")["data"].(map[string]any)
-		if data[signingCertKey] == nil {
+		if data[servedCertKey] == nil {
 			t.Errorf("the Secret holds %v", data)
-		}
-	})
-}
-
-// TestNothingIsSignedWithoutACAThatIsValid: the library tries again, for one that comes.
-func TestNothingIsSignedWithoutACAThatIsValid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := Self(SelfOptions{}).(*self)
-		template := &x509.Certificate{}
-		if _, err := (signer{s}).Sign(template); !errors.Is(err, authority.ErrCertificateNotAvailable) {
-			t.Errorf("without a CA: %v", err)
-		}
-		ca := makeCA(time.Now(), time.Minute)
-		s.ca.signing = &caPair{cert: ca.cert, key: ca.key}
-		s.ca.newest = s.ca.signing
-		template.PublicKey = ca.key.Public()
-		<-time.After(30 * time.Second)
-		cert, err := (signer{s}).Sign(template)
-		if err != nil || !cert.NotAfter.Equal(ca.cert.NotAfter) {
-			t.Errorf("%v, valid beyond its CA", err)
-		}
-		<-time.After(30 * time.Second)
-		if _, err := (signer{s}).Sign(template); err == nil || !strings.Contains(err.Error(), "the CA expired at ") {
-			t.Errorf("with one that has expired: %v", err)
 		}
 	})
 }
@@ -316,7 +295,7 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		began, was := time.Now(), makeCA(time.Now(), 100*time.Hour)
 		h.written = was.pem
-		admin, stop := h.begin(administers)
+		admin, _ := h.begin(administers)
 		if _, err := admin.Bundle(); err == nil {
 			t.Error("there is a bundle before there is a CA of Weir's")
 		}
@@ -329,22 +308,6 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 		synctest.Wait()
 		h.accepts(cas, h.served(admin))
 
-		stop()
-		h.written = nil // the next processes have it of the Secret
-		for _, when := range []time.Duration{time.Minute, unseenLeaf / 2, unseenLeaf - 5*time.Minute} {
-			<-time.After(time.Until(began.Add(when)))
-			admin, stop = h.begin(administers)
-			<-time.After(time.Second)
-			synctest.Wait()
-			if !slices.ContainsFunc(h.bundle(admin), was.cert.Equal) {
-				t.Errorf("a process that begins after %s does not trust it", when)
-			}
-			stop()
-		}
-		h.written = was.pem // the day is over all the same
-		admin, _ = h.begin(administers)
-		<-time.After(time.Second)
-		synctest.Wait()
 		for slices.ContainsFunc(h.bundle(admin), was.cert.Equal) && time.Since(began) < 2*unseenLeaf {
 			<-admin.Changed()
 		}
@@ -357,20 +320,94 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 	})
 }
 
-// TestWhatIsMoreThanIsTrustedOnIsTold once: pods that serve under it are not believed.
-func TestWhatIsMoreThanIsTrustedOnIsTold(t *testing.T) {
-	inHousehold(t, func(h *household) {
-		for range mostTrusted + 2 {
-			h.written = append(h.written, makeCA(time.Now(), 100*time.Hour).pem...)
+// What the Secret ought to hold, by what it holds: w is a CA that signs, s a certificate that it has
+// signed, t what is trusted. Each letter is one CA.
+func TestWhatTheSecretOughtToHold(t *testing.T) {
+	const day = 24 * time.Hour
+	o := &SelfOptions{Names: []string{"webhook.test"}, CADuration: 30 * day, LeafDuration: 3 * day, Settle: settle}
+	a, b, old := makeCA(at.Add(-time.Hour), 30*day), makeCA(at.Add(-time.Minute), 30*day), makeCA(at.Add(-21*day), 30*day)
+	for name, c := range map[string]struct {
+		ca, signer *madeCA
+		trusted    []*madeCA
+		left       time.Duration // of the certificate, of three days
+		since      time.Duration
+		administer bool
+		names      []string
+		want       string // w, s and t; new is one that is made
+	}{
+		"nothing":                                {want: "w new, s new, t new"},
+		"all is well":                            {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day},
+		"a certificate is to be renewed":         {ca: a, signer: a, trusted: []*madeCA{a}, left: day, want: "w a, s a again, t a"},
+		"there is none":                          {ca: a, trusted: []*madeCA{a}, want: "w a, s a again, t a"},
+		"a CA is to be replaced":                 {ca: old, signer: old, trusted: []*madeCA{old}, left: 2 * day, want: "w new, s old, t new old"},
+		"the CA is lost":                         {signer: a, trusted: []*madeCA{a}, left: 2 * day, want: "w new, s a, t new a"},
+		"the CA is lost, and what is trusted":    {signer: a, left: 2 * day, want: "w new, s new, t new"},
+		"what is trusted is lost":                {ca: a, signer: a, left: 2 * day, want: "w a, s a, t a"},
+		"more is trusted than there is to trust": {ca: a, signer: a, trusted: []*madeCA{b, old, a}, left: 2 * day, want: "w a, s a, t a"},
+		"a new CA settles":                       {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true, since: settle - time.Second},
+		"a new CA has settled":                   {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true, since: settle, want: "w b, s b again, t b"},
+		"it is for another to have it sign":      {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, since: alone - time.Second},
+		"which is not there":                     {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, since: alone, want: "w b, s b again, t b"},
+		"and little time is left":                {ca: b, signer: a, trusted: []*madeCA{b, a}, left: day / 2, want: "w b, s b again, t b"},
+		"the certificate is for another name":    {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, administer: true, names: []string{"10.0.0.7"}, want: "w a, s a again, t a"},
+		"which is for another to see":            {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, names: []string{"10.0.0.7"}},
+	} {
+		o := *o
+		if o.Administer = c.administer; c.names != nil {
+			o.Names = c.names
 		}
-		admin, _ := h.begin(administers)
-		<-time.After(time.Minute)
-		synctest.Wait()
-		if got := len(h.bundle(admin)); got != 1+mostTrusted {
-			t.Errorf("%d CAs in the bundle, want Weir's, and %d", got, mostTrusted)
+		data := map[string][]byte{"note": []byte("a user's")}
+		if c.ca != nil {
+			data[certKey], data[keyKey] = c.ca.pem, c.ca.keyInPEM
 		}
-		if lines := h.told("has more CAs than are trusted on"); len(lines) != 1 || !strings.Contains(lines[0], `"left"=2`) {
-			t.Errorf("the log says %q", lines)
+		if c.signer != nil {
+			data[servedCertKey], data[servedKeyKey] = c.signer.leaf(at.Add(c.left-3*day), 3*day)
 		}
-	})
+		for _, ca := range c.trusted {
+			data[caKey] = append(data[caKey], ca.pem...)
+		}
+		next, err := o.next(at, at.Add(-c.since), data)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := ""
+		if next != nil {
+			got = "w " + letter(next[certKey], a, b, old) + ", s " + signerOf(pairIn(next, servedCertKey, servedKeyKey).Leaf, a, b, old)
+			if !bytes.Equal(next[servedCertKey], data[servedCertKey]) && !strings.HasSuffix(got, "new") {
+				got += " again"
+			}
+			got += ", t"
+			trusted, _ := parseCerts(next[caKey])
+			for _, ca := range trusted {
+				got += " " + letter(encodeCerts([]*x509.Certificate{ca}), a, b, old)
+			}
+			if string(next["note"]) != "a user's" {
+				t.Errorf("%s: what others have put there is lost", name)
+			}
+			if again, err := o.next(at, at, next); again != nil || err != nil {
+				t.Errorf("%s: then it is changed once more: %v", name, err)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func letter(crt []byte, a, b, old *madeCA) string {
+	for name, ca := range map[string]*madeCA{"a": a, "b": b, "old": old} {
+		if bytes.Equal(crt, ca.pem) {
+			return name
+		}
+	}
+	return "new"
+}
+
+func signerOf(leaf *x509.Certificate, a, b, old *madeCA) string {
+	for name, ca := range map[string]*madeCA{"a": a, "b": b, "old": old} {
+		if signs(ca.cert, []*x509.Certificate{leaf}) {
+			return name
+		}
+	}
+	return "new"
 }

@@ -69,7 +69,7 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 	var source certs.Source
 	var token *certs.Token
 	if f.set() {
-		if source, err = f.trusting(ctx, b.config, f.servesMetrics(), b.log); err != nil {
+		if source, err = f.trusting(ctx, b.config, b.log); err != nil {
 			return err
 		}
 		token = f.tokens(b.config, true, b.log)

@@ -188,9 +188,9 @@ func (f *targetFlags) names() []string {
 	return []string{service.Name + "." + service.Namespace + ".svc"}
 }
 
-// source is where the certificate comes from. serve: this process serves with it, and does not only
-// tell the API server what to trust. administer: it does tell it.
-func (f *targetFlags) source(config *rest.Config, serve, administer bool, log logr.Logger) certs.Source {
+// source is where the certificate comes from. administer: this process tells the API server what to
+// trust.
+func (f *targetFlags) source(config *rest.Config, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
 	secret := f.secretOf(f.secret)
 	switch f.certificates {
@@ -209,7 +209,7 @@ func (f *targetFlags) source(config *rest.Config, serve, administer bool, log lo
 	if secret.Name == "" {
 		secret.Name = "weir-ca"
 	}
-	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(), Serve: serve, Administer: administer, Log: log})
+	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(), Administer: administer, Log: log})
 }
 
 // secretOf is a Secret that a flag names, or else one without a name beside the Service.
@@ -235,8 +235,8 @@ func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logg
 
 // trusting is a source for the process that writes webhook configurations: it goes on trusting what
 // is in them.
-func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, serve bool, log logr.Logger) (certs.Source, error) {
-	source := f.source(config, serve, true, log)
+func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, log logr.Logger) (certs.Source, error) {
+	source := f.source(config, true, log)
 	if r, ok := source.(certs.Rememberer); ok {
 		written, err := enforce.WrittenNow(ctx, config)
 		if err != nil {

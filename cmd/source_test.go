@@ -44,7 +44,7 @@ func TestSourceOfTheCertificate(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			source := f.source(api.Config(), false, false, logr.Discard())
+			source := f.source(api.Config(), false, logr.Discard())
 			done := make(chan error, 1)
 			go func() { done <- source.Start(ctx) }()
 			<-ctx.Done()

@@ -157,7 +157,7 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 func firstBundle(t *testing.T, f *targetFlags, config *rest.Config) []byte {
 	t.Helper()
 	begun := false
-	source, err := f.trusting(t.Context(), config, true, funcr.New(func(_, args string) {
+	source, err := f.trusting(t.Context(), config, funcr.New(func(_, args string) {
 		if !begun {
 			t.Errorf("said %s", args)
 		}

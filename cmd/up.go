@@ -48,7 +48,7 @@ func runUp(ctx context.Context, f *upFlags) error {
 	if b.elected, err = f.election(b.config, b.log); err != nil {
 		return err
 	}
-	source, err := f.trusting(ctx, b.config, true, b.log)
+	source, err := f.trusting(ctx, b.config, b.log)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err != nil {
 		return err
 	}
-	source := f.source(b.config, true, false, b.log)
+	source := f.source(b.config, false, b.log)
 	token := f.tokens(b.config, false, b.log)
 	// Only at the beginning: later a certificate, and a token, is replaced once the new one is
 	// trusted everywhere.

@@ -21,7 +21,7 @@ const caSecret = "weir-webhook-ca"
 // within ten more.
 func (s *site) selfOf(name string, serve bool) certs.Source {
 	return certs.Self(certs.SelfOptions{
-		Config: server.config, Namespace: s.namespace, Name: caSecret, Names: []string{"localhost"}, Serve: serve,
+		Config: server.config, Namespace: s.namespace, Name: caSecret, Names: []string{"localhost"}, Administer: !serve,
 		CADuration: time.Minute, LeafDuration: 20 * time.Second, Settle: settled, Log: s.logger(name),
 	})
 }
