@@ -124,8 +124,8 @@ func (s *self) see(found *corev1.Secret) {
 	if ca := found.Data[certKey]; !bytes.Equal(ca, s.ca) {
 		s.ca, s.since = ca, now
 	}
-	m := parse("Secret "+s.o.Namespace+"/"+s.o.Name, found.Data[servedCertKey], found.Data[servedKeyKey], found.Data[caKey])
-	s.take(now, m)
+	where := "Secret " + s.o.Namespace + "/" + s.o.Name
+	s.take(now, parse(where, found.Data[servedCertKey], found.Data[servedKeyKey], found.Data[caKey]))
 }
 
 // write brings the Secret to what it ought to be. Whoever was faster has written the same; the
@@ -185,8 +185,8 @@ func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[st
 		out = map[string][]byte{}
 	}
 	if ca == nil || !ca.Leaf.IsCA || spent(ca.Leaf, now, 3) {
-		made, err := makePair(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
-			nil, now, o.CADuration)
+		made, err := makePair(&x509.Certificate{IsCA: true, MaxPathLenZero: true,
+			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}, nil, now, o.CADuration)
 		if err != nil {
 			return nil, fmt.Errorf("make a CA: %w", err)
 		}
@@ -194,13 +194,15 @@ func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[st
 		out[certKey], out[keyKey] = made.certPEM, made.keyPEM
 	}
 	trusted := []*x509.Certificate{ca.Leaf}
-	if i := slices.IndexFunc(before, func(c *x509.Certificate) bool { return served != nil && signed(c, served.Leaf) }); i >= 0 && !before[i].Equal(ca.Leaf) {
+	i := slices.IndexFunc(before, func(c *x509.Certificate) bool { return served != nil && signed(c, served.Leaf) })
+	if i >= 0 && !before[i].Equal(ca.Leaf) {
 		trusted = append(trusted, before[i])
 	}
 	if o.resigns(now, since, ca.Leaf, trusted, served) {
 		names, addresses := namesAndAddresses(o.Names)
 		made, err := makePair(&x509.Certificate{DNSNames: names, IPAddresses: addresses,
-			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, now, o.LeafDuration)
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}, ca, now, o.LeafDuration)
 		if err != nil {
 			return nil, fmt.Errorf("make a certificate: %w", err)
 		}
@@ -217,7 +219,8 @@ func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[st
 // resigns tells whether it is time for another certificate. With a new CA this process waits until
 // that has settled, and longer where another process tells the API server of it, but not until
 // there is too little time left to do so in peace.
-func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, trusted []*x509.Certificate, served *tls.Certificate) bool {
+func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, trusted []*x509.Certificate,
+	served *tls.Certificate) bool {
 	switch {
 	case served == nil, o.Administer && !isFor(served.Leaf, o.Names):
 		return true

@@ -233,7 +233,7 @@ func TestAServerAloneLeavesTheSwitchToTheOther(t *testing.T) {
 				const lasts = 24 * time.Hour
 				in, was := base64.StdEncoding.EncodeToString, makeCA(time.Now().Add(5*time.Minute-lasts*2/3), lasts)
 				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %[1]s, tls.key: %[2]s, ca.crt: %[1]s}}", in(was.pem), in(was.keyInPEM)))
-				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration, o.LeafDuration = lasts, lasts / 2 })
+				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration, o.LeafDuration = lasts, lasts/2 })
 				<-time.After(time.Minute)
 				synctest.Wait()
 				if cas := h.bundle(s); len(cas) != 1 || !cas[0].Equal(was.cert) {
