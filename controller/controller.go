@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
-	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
-	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -102,26 +100,26 @@ type Options struct {
 	Log          logr.Logger           // discards by default
 }
 
-// brakes tells whether what is inferred is limited: what this process deletes, or another collector
-// that is known by its users.
-func (o *Options) brakes() bool {
-	return !o.Shadow && !o.Brake.Off() && (!o.Companion || len(o.BrakeUsers) > 0)
-}
-
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes
 // what nothing owns any more and honours foreground and orphan deletion.
 type Controller struct {
 	*Following
+	reporter *events.Reporter
 	workers  *collect.Workers
 	drainer  *namespaces.Drainer // nil: another controller empties namespaces
 	enforced *enforce.Enforcer   // nil without policies
 	canary   *beside.Canary      // nil: it is not watched whether another collector works
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
-	began    atomic.Bool         // Lead has
-	leads    atomic.Bool         // its work has begun
-	events   record.EventBroadcaster
-	sink     typedcorev1.EventInterface
+	guard    func(context.Context, types.UID) string
+	collects bool
+	// alone returns when no other collector works, and watch when one begins to; nil where that is
+	// no matter. jobs are what who leads does besides.
+	alone, watch func(context.Context) error
+	jobs         []func(context.Context)
+	began        atomic.Bool // Lead has
+	leads        atomic.Bool // its work has begun
+	events       record.EventBroadcaster
 }
 
 // New prepares a Controller. Nothing is sent to the API server before Follow.
@@ -130,83 +128,174 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	o = following.options // with defaults
-	core, err := typedcorev1.NewForConfigAndClient(following.clients.bounded, following.clients.boundedClient)
-	if err != nil {
-		return nil, fmt.Errorf("make an events client: %w", err)
-	}
-	c := &Controller{Following: following, events: record.NewBroadcaster(), sink: core.Events("")}
-	rep := events.New(
+	c := &Controller{Following: following, events: record.NewBroadcaster()}
+	c.reporter = events.New(
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}),
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
 		c.requester.KindOf)
-	told := follow.Listener{Served: c.requester.Serve, Rewound: rep.Rewound}
-	if o.Shadow {
-		return c, c.inShadow(rep)
+	switch {
+	case o.Shadow:
+		c.inShadow()
+	case o.Companion:
+		err = c.companion()
+	default:
+		err = c.replace()
 	}
-	if o.Canary != "" {
-		if c.canary, err = c.newCanary(rep); err != nil {
-			return nil, err
-		}
-	}
-	var others func(ref graph.Ref, awaited bool) bool
-	if o.Namespaces > 0 {
-		if c.drainer, err = c.newDrainer(rep); err != nil {
-			return nil, err
-		}
-		told.Namespace, told.Webhooks, others = c.drainer.Changed, c.drainer.WebhooksChanged, c.drainer.Deletes
-	}
-	if c.canary != nil {
-		others = either(others, c.canary.Is)
-	}
-	workers := collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Others: others,
-		Beside: o.Companion, Shown: c.watcher.Shown, Log: o.Log, Registry: o.Registry}
-	if err := c.limit(&workers, &told, rep); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	told.Showing = o.leasesShown(told.Showing)
-	c.workers = collect.New(workers)
-	if o.Policies != nil {
-		c.enforced, err = enforce.New(enforce.Options{
-			Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
-			Enforced: c.workers.Enforced, Policies: o.Policies, Webhooks: o.Webhooks, Collects: !o.Companion, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
-		})
-		if err != nil {
-			return nil, err
-		}
-		told.Terminating = c.enforced.Terminating
+	if err := c.options.Registry.Register(newLoadMetrics(c.leads.Load, c.workers.Oldest, c.limiter)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	c.listen(told)
-	return c, c.register()
+	return c, nil
 }
 
-// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy;
-// and tells the workers what policies guard.
-func (c *Controller) limit(workers *collect.Options, told *follow.Listener, rep *events.Reporter) (err error) {
-	limits := c.options.brakes()
-	if p := c.options.Policies; p != nil {
-		workers.Guards = func(kind schema.GroupResource) bool { return p.Set().Guards(kind) }
+// inShadow prepares to decide, and to send nothing.
+func (c *Controller) inShadow() {
+	o := c.options
+	c.shadow = shadow.New(shadow.Options{
+		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.comparer.Faults,
+		Namespaces: c.clients.open.CoreV1().Namespaces(), Late: o.ShadowLate, Report: o.ShadowReport,
+		Registry: o.Registry, Log: o.Log,
+	})
+	c.watcher.Listen(follow.Listener{Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace,
+		Rewound: c.shadow.Rewound})
+	c.work(collect.Options{Shadow: c.shadow}, true)
+	c.jobs = append(c.jobs, c.shadow.Run)
+}
+
+// replace prepares to collect in place of the built-in collector.
+func (c *Controller) replace() error {
+	c.collects = true
+	if c.options.Canary != "" {
+		c.canary = c.newCanary()
+		c.watch = c.canary.Watch
+		if c.options.Migration == nil {
+			c.alone = c.canary.Await
+		}
 	}
-	if !limits && c.options.Policies == nil {
-		return nil
+	return c.act(c.options.Brake)
+}
+
+// companion prepares to do what policies ask for, beside the built-in collector. What that deletes
+// is limited where it is known who it is.
+func (c *Controller) companion() error {
+	if c.options.Canary != "" {
+		c.canary = c.newCanary()
+		c.jobs = append(c.jobs, c.canary.Measure)
 	}
-	if c.brake, err = c.newBrake(rep); err != nil {
+	var limits brake.Limits
+	if len(c.options.BrakeUsers) > 0 {
+		limits = c.options.Brake
+	}
+	if err := c.act(limits); err != nil {
 		return err
 	}
-	if limits {
-		workers.Brake = c.brake
+	if !limits.Off() {
+		c.guard = brake.NewGuard(c.brake, c.Ready).Holds
 	}
-	told.Going = c.brake.Going
-	rewound := told.Rewound
-	told.Rewound = func(why string) { rewound(why); c.brake.Rewound(why) }
 	return nil
 }
 
-func (c *Controller) register() error {
-	if err := c.options.Registry.Register(newLoadMetrics(c.leads.Load, c.workers.Oldest, c.limiter)); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
+// act prepares what changes anything; limits are those of what is inferred.
+func (c *Controller) act(limits brake.Limits) (err error) {
+	o := c.options
+	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
+	workers := collect.Options{Beside: !c.collects, Shown: c.watcher.Shown, Others: c.others}
+	if o.Namespaces > 0 {
+		c.drain()
 	}
+	if !limits.Off() || o.Policies != nil {
+		if err := c.limit(limits); err != nil {
+			return err
+		}
+	}
+	if !limits.Off() {
+		workers.Brake = c.brake
+	}
+	if o.Policies != nil {
+		workers.Guards = func(kind schema.GroupResource) bool { return o.Policies.Set().Guards(kind) }
+	}
+	c.work(workers, c.collects || c.brake != nil)
+	if o.Policies == nil {
+		return nil
+	}
+	c.enforced, err = enforce.New(enforce.Options{
+		Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher,
+		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
+		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
+		BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	c.watcher.Listen(follow.Listener{Terminating: c.enforced.Terminating})
+	c.jobs = append(c.jobs, c.enforced.Run)
 	return nil
+}
+
+// others tells which objects are not the collector's to delete.
+func (c *Controller) others(ref graph.Ref, awaited bool) bool {
+	return c.drainer != nil && c.drainer.Deletes(ref, awaited) || c.canary != nil && c.canary.Is(ref)
+}
+
+// work makes the workers, which have something to do when who leads begins if they run.
+func (c *Controller) work(w collect.Options, runs bool) {
+	w.Store, w.Requester, w.Reporter = c.store, c.requester, c.reporter
+	w.Registry, w.Log = c.options.Registry, c.options.Log
+	c.workers = collect.New(w)
+	if runs {
+		// As many again as there are places: requests that hang hold a worker, and are not counted
+		// for long.
+		c.jobs = append(c.jobs, func(ctx context.Context) { c.workers.Run(ctx, 2*c.options.Concurrency) })
+	}
+}
+
+// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy.
+func (c *Controller) limit(limits brake.Limits) error {
+	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
+	if err != nil {
+		return fmt.Errorf("make a client for HeldCollections: %w", err)
+	}
+	o := brake.Options{Limits: limits, Beside: !c.collects, Client: client, Reporter: c.reporter,
+		Registry: c.options.Registry, Log: c.options.Log}
+	if c.options.Canary != "" {
+		o.Record = c.clients.guarded.CoreV1().ConfigMaps(c.options.Canary)
+	}
+	c.brake = c.NewBrake(o)
+	c.jobs = append(c.jobs, c.brake.Remember, func(ctx context.Context) {
+		requested := func(types.UID) {}
+		if c.enforced != nil {
+			requested = c.enforced.Requeue
+		}
+		c.brake.Run(ctx, c.workers.Requeue, requested)
+	})
+	return nil
+}
+
+func (c *Controller) newCanary() *beside.Canary {
+	o := c.options
+	return beside.New(beside.Options{
+		ConfigMaps: c.clients.guarded.CoreV1().ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands,
+		Once: o.CanaryOnce, Collects: c.collects, Now: c.clients.clock.Now, Reporter: c.reporter,
+		Registry: o.Registry, Log: o.Log,
+	})
+}
+
+// drain makes what empties namespaces.
+func (c *Controller) drain() {
+	o := namespaces.Options{
+		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: c.reporter,
+		Namespaces: c.clients.guarded.CoreV1().Namespaces(), Leases: c.clients.open.CoordinationV1(),
+		Webhooks: c.clients.open.AdmissionregistrationV1(), Clock: c.clients.clock, Seals: c.options.Seals,
+		Policies: c.options.Policies, Home: c.options.Home, Companion: !c.collects, Log: c.options.Log,
+	}
+	if c.collects {
+		o.Left = func(uid types.UID) { c.workers.Requeue(uid) }
+	}
+	c.drainer = namespaces.New(o)
+	c.watcher.Listen(follow.Listener{Namespace: c.drainer.Changed, Webhooks: c.drainer.WebhooksChanged})
+	c.jobs = append(c.jobs, func(ctx context.Context) { c.drainer.Run(ctx, c.options.Namespaces) })
 }
 
 // ShadowHandler serves what was compared, in shadow mode; nil in others. It does no authentication.
@@ -220,93 +309,9 @@ func (c *Controller) ShadowHandler() http.Handler {
 // LocalOnly lets in programs that ask for an address of this machine, and no page in a browser.
 func LocalOnly(next http.Handler) http.Handler { return shadow.Local(next) }
 
-// inShadow prepares a Controller that decides, and sends nothing.
-func (c *Controller) inShadow(rep *events.Reporter) error {
-	o := c.options
-	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
-	if err != nil {
-		return fmt.Errorf("make a client for namespaces: %w", err)
-	}
-	c.shadow = shadow.New(shadow.Options{Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.comparer.Faults, Namespaces: core.Namespaces(),
-		Late: o.ShadowLate, Report: o.ShadowReport, Registry: o.Registry, Log: o.Log})
-	c.workers = collect.New(collect.Options{Store: c.store, Requester: c.requester, Reporter: rep, Shadow: c.shadow, Log: o.Log, Registry: o.Registry})
-	c.listen(follow.Listener{Served: c.requester.Serve, Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace, Rewound: c.shadow.Rewound})
-	return c.register()
-}
-
 // Guard holds what another garbage collector deletes past the limits; nil where nothing of others
 // is held.
-func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string {
-	if !c.options.brakes() || !c.options.Companion {
-		return nil
-	}
-	return brake.NewGuard(c.brake, c.Ready).Holds
-}
-
-func (c *Controller) newBrake(rep *events.Reporter) (*brake.Brake, error) {
-	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
-	}
-	o := c.options
-	var limits brake.Limits // of what is inferred
-	if o.brakes() {
-		limits = o.Brake
-	}
-	var record dynamic.ResourceInterface
-	if o.Canary != "" {
-		own, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
-		if err != nil {
-			return nil, fmt.Errorf("make a client for the record of deleted owners: %w", err)
-		}
-		record = own.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.Canary)
-	}
-	return brake.New(brake.Options{Limits: limits, Beside: o.Companion, Record: record, Store: c.store,
-		Client: client, Reporter: rep,
-		Registry: o.Registry, Log: o.Log}), nil
-}
-
-func (c *Controller) newCanary(rep *events.Reporter) (*beside.Canary, error) {
-	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
-	if err != nil {
-		return nil, fmt.Errorf("make a client for the canary: %w", err)
-	}
-	o := c.options
-	return beside.New(beside.Options{
-		ConfigMaps: core.ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands, Once: o.CanaryOnce, Collects: !o.Companion,
-		Now: c.clients.clock.Now, Reporter: rep, Registry: o.Registry, Log: o.Log,
-	}), nil
-}
-
-// either is true of what one of two is true of; the first may be nil.
-func either(a func(ref graph.Ref, awaited bool) bool, b func(graph.Ref) bool) func(ref graph.Ref, awaited bool) bool {
-	return func(ref graph.Ref, awaited bool) bool { return a != nil && a(ref, awaited) || b(ref) }
-}
-
-func (c *Controller) newDrainer(rep *events.Reporter) (*namespaces.Drainer, error) {
-	leases, err := typedcoordinationv1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
-	if err != nil {
-		return nil, fmt.Errorf("make a leases client: %w", err)
-	}
-	admission, err := typedadmissionregistrationv1.NewForConfigAndClient(c.clients.config, c.clients.client)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
-	}
-	spaces, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
-	if err != nil {
-		return nil, fmt.Errorf("make a client for namespaces: %w", err)
-	}
-	o := c.options
-	var left func(types.UID)
-	if !o.Companion {
-		left = func(uid types.UID) { c.workers.Requeue(uid) }
-	}
-	return namespaces.New(namespaces.Options{
-		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: rep,
-		Namespaces: spaces.Namespaces(), Leases: leases, Webhooks: admission, Clock: c.clients.clock,
-		Seals: o.Seals, Policies: o.Policies, Home: o.Home, Companion: o.Companion, Left: left, Log: o.Log,
-	}), nil
-}
+func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string { return c.guard }
 
 // close ends what began with New. A Controller that has led does not lead again.
 func (c *Controller) close() {
@@ -325,29 +330,34 @@ func (c *Controller) close() {
 // ErrOtherCollector when one begins.
 func (c *Controller) Lead(ctx context.Context) error {
 	if c.shadow == nil {
-		c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.sink})
+		c.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.clients.open.CoreV1().Events("")})
 	}
 	defer c.close()
 	c.began.Store(true)
 	began := time.Now()
 	alone := make(chan error, 1)
-	go func() { alone <- c.awaitAlone(ctx) }()
+	go func() {
+		if c.alone == nil {
+			alone <- nil
+			return
+		}
+		alone <- c.alone(ctx)
+	}()
 	if c.brake != nil {
 		c.brake.Begin(ctx)
 	}
 	listed := c.watcher.AwaitLists(ctx)
-	if err := <-alone; err != nil {
-		return err
-	}
-	if !listed || ctx.Err() != nil {
+	if err := <-alone; !listed || ctx.Err() != nil {
 		return nil
+	} else if err != nil {
+		return err
 	}
 	lead := func(ctx context.Context) error {
 		c.leads.Store(true)
 		defer c.leads.Store(false)
-		st := c.store.Stats()
-		c.options.Log.Info("leading", "collecting", !c.options.Companion && c.shadow == nil, "objects", st.Objects, "waited", time.Since(began).Round(time.Millisecond).String())
-		return c.work(ctx)
+		c.options.Log.Info("leading", "collecting", c.collects, "objects", c.store.Stats().Objects,
+			"waited", time.Since(began).Round(time.Millisecond).String())
+		return c.do(ctx)
 	}
 	if c.options.Migration != nil {
 		return c.options.Migration.Hold(ctx, lead)
@@ -355,54 +365,19 @@ func (c *Controller) Lead(ctx context.Context) error {
 	return lead(ctx)
 }
 
-// awaitAlone returns when no other garbage collector works, where that matters, or ctx ends.
-func (c *Controller) awaitAlone(ctx context.Context) error {
-	if c.canary == nil || c.options.Companion || c.options.Migration != nil {
-		return nil
-	}
-	if err := c.canary.Await(ctx); ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-// work runs what the leader does until ctx ends, or another garbage collector begins to work.
-func (c *Controller) work(ctx context.Context) (err error) {
+// do runs what the leader does until ctx ends, or another garbage collector begins to work.
+func (c *Controller) do(ctx context.Context) (err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	if c.brake != nil {
 		c.brake.Recall(ctx)
-		wg.Go(func() { c.brake.Remember(ctx) })
 	}
-	if c.drainer != nil {
-		wg.Go(func() { c.drainer.Run(ctx, c.options.Namespaces) })
+	var wg sync.WaitGroup
+	for _, job := range c.jobs {
+		wg.Go(func() { job(ctx) })
 	}
-	if c.enforced != nil {
-		wg.Go(func() { c.enforced.Run(ctx) })
-	}
-	if c.shadow != nil {
-		wg.Go(func() { c.shadow.Run(ctx) })
-	}
-	if !c.options.Companion || c.options.brakes() || c.options.Policies != nil {
-		// As many again as there are places: requests that hang hold a worker, and are not counted
-		// for long.
-		wg.Go(func() { c.workers.Run(ctx, 2*c.options.Concurrency) })
-	}
-	if c.brake != nil {
-		requested := func(types.UID) {}
-		if c.enforced != nil {
-			requested = c.enforced.Requeue
-		}
-		wg.Go(func() { c.brake.Run(ctx, c.workers.Requeue, requested) })
-	}
-	switch {
-	case c.canary == nil:
-	case c.options.Companion:
-		wg.Go(func() { c.canary.Measure(ctx) })
-	default:
-		err = c.canary.Watch(ctx)
+	if c.watch != nil {
+		err = c.watch(ctx)
 		end()
 	}
 	wg.Wait()

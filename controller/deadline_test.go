@@ -33,7 +33,7 @@ func TestNoClientWaitsForEver(t *testing.T) {
 			return err
 		},
 		"an Event": func(_ context.Context, c *Controller) error {
-			_, err := c.sink.CreateWithEventNamespaceWithContext(context.Background(), &corev1.Event{})
+			_, err := c.clients.open.CoreV1().Events("").CreateWithEventNamespaceWithContext(context.Background(), &corev1.Event{})
 			return err
 		},
 		"an object that is shaped": func(ctx context.Context, c *Controller) error {

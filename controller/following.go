@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/brake"
@@ -44,6 +44,9 @@ type clients struct {
 	// bounded ends each request, but those of requester, which have deadlines of their own.
 	bounded       *rest.Config
 	boundedClient *http.Client
+	// open and guarded are made of these. Writes by the latter pass only while the history of the
+	// API server is known to go on.
+	open, guarded kubernetes.Interface
 }
 
 func newClients(of *rest.Config, shadow bool) (c clients, err error) {
@@ -84,7 +87,6 @@ func NewFollowing(o Options) (*Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.listen(follow.Listener{Served: f.requester.Serve})
 	return f, nil
 }
 
@@ -114,6 +116,14 @@ func newFollowing(o Options) (*Following, error) {
 		return nil, err
 	}
 	f.comparer = compare.New(f.watcher, f.requester, f.store, o.CompareEvery, o.Log, o.Registry)
+	if f.clients.open, err = kubernetes.NewForConfigAndClient(f.clients.bounded, f.clients.boundedClient); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	f.clients.guarded, err = kubernetes.NewForConfigAndClient(f.clients.bounded, f.guarded(f.clients.boundedClient))
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	f.listen()
 	for _, m := range []prometheus.Collector{follow.NewGraphMetrics(f.store, f.watcher.Follows), follow.NewEndingMetrics(f.store)} {
 		if err := o.Registry.Register(m); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -170,58 +180,35 @@ func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	o.Store = f.store
 	b := brake.New(o)
-	f.listen(follow.Listener{Served: f.requester.Serve, Rewound: b.Rewound, Going: b.Going})
+	f.watcher.Listen(follow.Listener{Rewound: b.Rewound, Going: b.Going})
 	return b
 }
 
 // Requests remembers whose request it was that an object be deleted. A webhook says what it saw.
 func (f *Following) Requests() *requested.Record { return f.requests }
 
-// listen registers who hears of what happens in the cluster, Requests and the policies.
-func (f *Following) listen(l follow.Listener) {
-	terminating, going, rewound := l.Terminating, l.Going, l.Rewound
-	l.Rewound = func(why string) {
-		if f.options.Policies != nil {
-			f.options.Policies.Rewound(why)
-		}
-		if rewound != nil {
-			rewound(why)
-		}
+// listen has those told who hear of the cluster in every process.
+func (f *Following) listen() {
+	if f.options.Policies != nil {
+		f.watcher.Listen(follow.Listener{Rewound: f.options.Policies.Rewound})
 	}
-	l.Terminating = func(m *metav1.PartialObjectMetadata) {
-		f.requests.Deleted(m.UID)
-		if terminating != nil {
-			terminating(m)
-		}
-	}
-	l.Going = func(uid types.UID) {
-		f.requests.Deleted(uid)
-		if going != nil {
-			going(uid)
-		}
-	}
-	f.watcher.Listen(l)
+	f.watcher.Listen(follow.Listener{
+		Served:      f.requester.Serve,
+		Terminating: func(m *metav1.PartialObjectMetadata) { f.requests.Deleted(m.UID) },
+		Going:       f.requests.Deleted,
+	})
 }
 
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
 
-// leasesShown has the Leases, if there are any, be told of what a watch shows, and then another, if
-// there is one.
-func (o *Options) leasesShown(other func(*graph.Object) func()) func(*graph.Object) func() {
-	if o.Lease == nil && o.Migration == nil {
-		return other
+// showLeases has the Leases, if there are any, told of what a watch shows.
+func (o *Options) showLeases(shown *graph.Object) func() {
+	if o.Lease != nil {
+		o.Lease.Showing(shown)
 	}
-	return func(shown *graph.Object) func() {
-		if o.Lease != nil {
-			o.Lease.Showing(shown)
-		}
-		if o.Migration != nil {
-			o.Migration.Showing(shown)
-		}
-		if other == nil {
-			return nil
-		}
-		return other(shown)
+	if o.Migration != nil {
+		o.Migration.Showing(shown)
 	}
+	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
@@ -35,56 +34,30 @@ func TestWhoseDeletesAreHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		o             Options
 		brakes, guard bool
-		work          bool // there is a brake, if only for policies
 	}{
-		"replace mode":                       {Options{Brake: limits}, true, false, true},
-		"replace mode, no limit":             {Options{}, false, false, false},
-		"companion mode":                     {Options{Companion: true, Brake: limits, BrakeUsers: users}, true, true, true},
-		"companion mode, of users not known": {Options{Companion: true, Brake: limits}, false, false, false},
-		"companion mode, no limit":           {Options{Companion: true, BrakeUsers: users}, false, false, false},
-		"shadow mode":                        {Options{Shadow: true, Brake: limits}, false, false, false},
-		"shadow mode beside another":         {Options{Shadow: true, Companion: true, Brake: limits, BrakeUsers: users}, false, false, false},
+		"replace mode":                       {Options{Brake: limits}, true, false},
+		"replace mode, no limit":             {Options{}, false, false},
+		"companion mode":                     {Options{Companion: true, Brake: limits, BrakeUsers: users}, true, true},
+		"companion mode, of users not known": {Options{Companion: true, Brake: limits}, false, false},
+		"companion mode, no limit":           {Options{Companion: true, BrakeUsers: users}, false, false},
+		"shadow mode":                        {Options{Shadow: true, Brake: limits}, false, false},
+		"shadow mode beside another":         {Options{Shadow: true, Companion: true, Brake: limits, BrakeUsers: users}, false, false},
 	} {
 		c.o.Config = &rest.Config{Host: "http://api.test"}
 		ctrl, err := New(c.o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := ctrl.options.brakes(); got != c.brakes {
-			t.Errorf("%s: it brakes: %t", name, got)
-		}
 		if got := ctrl.Guard() != nil; got != c.guard {
 			t.Errorf("%s: others are held: %t", name, got)
 		}
-		if got := ctrl.brake != nil; got != c.work {
+		if got := ctrl.brake != nil; got != c.brakes {
 			t.Errorf("%s: there is a brake: %t", name, got)
 		}
 		if shows := ctrl.ShadowHandler() != nil; shows != c.o.Shadow {
 			t.Errorf("%s: it shows what it compared: %t", name, shows)
 		}
 		ctrl.close()
-	}
-}
-
-// One of two kinds of objects that others delete is enough, and the drainer may not be there.
-func TestEitherIsTrueOfWhatOneOfTwoIsTrueOf(t *testing.T) {
-	always, never := func(graph.Ref) bool { return true }, func(graph.Ref) bool { return false }
-	awaited := func(_ graph.Ref, awaited bool) bool { return awaited }
-	for name, c := range map[string]struct {
-		a       func(graph.Ref, bool) bool
-		b       func(graph.Ref) bool
-		awaited bool
-		want    bool
-	}{
-		"no drainer, the canary":      {nil, always, false, true},
-		"no drainer, another object":  {nil, never, true, false},
-		"the drainer's":               {awaited, never, true, true},
-		"neither's":                   {awaited, never, false, false},
-		"the canary beside a drainer": {awaited, always, false, true},
-	} {
-		if got := either(c.a, c.b)(graph.Ref{}, c.awaited); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
 

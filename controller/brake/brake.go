@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -39,7 +40,7 @@ type Options struct {
 	Client dynamic.Interface // for HeldCollections
 	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked
 	// for and is not done; nil: nothing is recorded.
-	Record   dynamic.ResourceInterface
+	Record   typedcorev1.ConfigMapInterface
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -91,11 +91,10 @@ func (e *endings) recall(ctx context.Context) {
 	e.history = e.Brake.history
 	e.mu.Unlock()
 	e.recalled, e.recorded = true, map[owner]int{}
-	if o == nil {
+	if err != nil { // there is none
 		return
 	}
-	text, _, _ := unstructured.NestedString(o.Object, "data", ownersKey)
-	all := parseOwners(text)
+	all := parseOwners(o.Data[ownersKey])
 	for _, of := range all {
 		e.recorded[owner{of.Kind, of.UID}] = of.References
 		e.Store.Apply(of)
@@ -179,7 +178,7 @@ func (e *endings) outdated(ended []graph.EndedOwner) bool {
 func (e *endings) write(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	data := map[string]any{ownersKey: text, aboutKey: about}
+	data := map[string]string{ownersKey: text, aboutKey: about}
 	patch, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return fmt.Errorf("encode the record of deleted owners: %w", err)
@@ -189,10 +188,9 @@ func (e *endings) write(ctx context.Context, text string) error {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
-		o.SetName(v1alpha1.DeletedOwners)
-		o.SetLabels(map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"})
-		_, err = e.Record.Create(ctx, o, metav1.CreateOptions{})
+		labels := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}
+		made := metav1.ObjectMeta{Name: v1alpha1.DeletedOwners, Labels: labels}
+		_, err = e.Record.Create(ctx, &corev1.ConfigMap{ObjectMeta: made, Data: data}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s: %w", v1alpha1.DeletedOwners, err)

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -20,15 +19,8 @@ type Feed struct {
 	Kind  schema.GroupResource
 	Store *Store
 	// seen is told of each object of the kind that comes, changes or goes; nil if no caller asks.
-	seen func(name string, how Change)
-	// terminating is told of each object that is being deleted, when the graph has it; nil if no
-	// caller asks.
-	terminating func(*metav1.PartialObjectMetadata)
-	// showing is told of each object that the watch shows, before the graph is, and what it returns
-	// after that; nil if no caller asks.
-	showing func(*graph.Object) func()
-	// going is told of each object that is gone, before the graph is; nil if no caller asks.
-	going func(types.UID)
+	seen      func(name string, how Change)
+	listeners listeners
 	// check is asked about each complete list before the graph gets it, level told when the graph
 	// has everything.
 	check func(list []any, resourceVersion string) error
@@ -83,13 +75,10 @@ func (f *Feed) Update(obj any) error {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
 	o := graph.ObjectOf(f.Kind, m)
-	var shown func()
-	if f.showing != nil {
-		shown = f.showing(o)
-	}
+	shown := f.listeners.showing(o)
 	f.Store.Apply(graph.Observed{Object: o})
-	if shown != nil {
-		shown()
+	for _, then := range shown {
+		then()
 	}
 	f.latest.Store(m)
 	f.Notify(m)
@@ -102,9 +91,7 @@ func (f *Feed) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
-	if f.going != nil {
-		f.going(m.UID)
-	}
+	f.listeners.going(m.UID)
 	f.Store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
 	if f.seen != nil {
 		f.seen(m.Name, Went)
@@ -180,8 +167,8 @@ func (f *Feed) Resync() error { return nil }
 
 // Notify has those told who ask about objects by name, or about deletions.
 func (f *Feed) Notify(m *metav1.PartialObjectMetadata) {
-	if f.terminating != nil && m.DeletionTimestamp != nil {
-		f.terminating(m)
+	if m.DeletionTimestamp != nil {
+		f.listeners.terminating(m)
 	}
 	switch {
 	case f.seen == nil:

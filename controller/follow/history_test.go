@@ -392,14 +392,12 @@ func TestDecisionWhileTheGraphForgetsIsNotSent(t *testing.T) {
 		e := newWatching(t)
 		e.configMap("leaf", "")
 		var decided context.Context
-		told := e.watcher.listener.Rewound
-		e.watcher.listener.Rewound = func(why string) {
+		e.watcher.Listen(Listener{Rewound: func(string) {
 			if _, there := e.store.Find("uid-leaf"); !there {
 				t.Error("the graph has forgotten")
 			}
 			decided = e.history.Mark(e.Context())
-			told(why)
-		}
+		}})
 		e.whole()
 		restore := e.api.Snapshot()
 		e.configMap("late", "")

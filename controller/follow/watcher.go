@@ -13,9 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -54,7 +52,7 @@ type Watcher struct {
 	ignored   sets.Set[schema.GroupResource]
 	log       logr.Logger
 	metrics   *metrics
-	listener  Listener
+	listeners listeners
 	page      int64 // how many objects a page of a list has
 
 	poke        chan struct{} // something changed: ask discovery now
@@ -69,26 +67,6 @@ type Watcher struct {
 	unknown []string // group versions that do not answer and whose kinds are not known
 	running map[schema.GroupResource]*kindWatch
 	wg      sync.WaitGroup
-}
-
-// Listener is who is told what watches and discovery show, each besides the graph; what is nil is
-// not told.
-type Listener struct {
-	// Served is told of each discovery, before the graph is.
-	Served func([]graph.Resource)
-	// Namespace is told of each change to a namespace.
-	Namespace func(name string, how Change)
-	// Webhooks is told that a webhook configuration has changed.
-	Webhooks func()
-	// Terminating is told of each object that is seen to terminate, when the graph has it.
-	Terminating func(*metav1.PartialObjectMetadata)
-	// Showing is told of each object that a watch shows, before the graph is; what it returns is
-	// called when the graph has it, if it is not nil.
-	Showing func(*graph.Object) func()
-	// Going is told of each object that a watch shows to be gone, before the graph is.
-	Going func(uid types.UID)
-	// Rewound is told that the history of the API server went back, and why that is known.
-	Rewound func(why string)
 }
 
 type kindWatch struct {
@@ -135,7 +113,7 @@ func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, 
 }
 
 // Listen has a listener told, from run on.
-func (w *Watcher) Listen(l Listener) { w.listener = l }
+func (w *Watcher) Listen(l Listener) { w.listeners = append(w.listeners, l) }
 
 // Run follows all kinds until ctx ends, and then joins every reflector.
 func (w *Watcher) Run(ctx context.Context) { w.run(ctx, nil) }
@@ -222,9 +200,7 @@ func (w *Watcher) ask() {
 
 // Follow makes the reflectors match what is served.
 func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
-	if w.listener.Served != nil {
-		w.listener.Served(resources)
-	}
+	w.listeners.served(resources)
 	w.turns.Lock()
 	defer w.turns.Unlock()
 	w.store.Apply(graph.Serving{Resources: resources})
@@ -260,7 +236,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	watchCtx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
-	f := &Feed{Kind: gr, Store: w.store, terminating: w.listener.Terminating, showing: w.listener.Showing, going: w.listener.Going}
+	f := &Feed{Kind: gr, Store: w.store, listeners: w.listeners}
 	k.feed = f
 	switch gr {
 	case kinds.APIServices:
@@ -268,11 +244,9 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	case crds:
 		f.seen = func(name string, how Change) { w.crdChanged(ctx, name, how == Went) }
 	case kinds.Namespaces:
-		f.seen = w.listener.Namespace
+		f.seen = w.listeners.namespace
 	case kinds.MutatingConfigurations, kinds.ValidatingConfigurations:
-		if changed := w.listener.Webhooks; changed != nil {
-			f.seen = func(string, Change) { changed() }
-		}
+		f.seen = w.listeners.webhooks
 	}
 	k.follower = newFollower(f, gvr, w.watches, w.History, w.log)
 	k.follower.page = w.page
@@ -338,9 +312,7 @@ func (w *Watcher) Followed() []Followed {
 func (w *Watcher) wentBack(ctx context.Context, why string) {
 	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: everything is listed again, and nothing is deleted until that is done", "why", why)
 	w.metrics.rewound.Inc()
-	if w.listener.Rewound != nil {
-		w.listener.Rewound(why)
-	}
+	w.listeners.rewound(why)
 	w.rewind(ctx, why)
 }
 
