@@ -136,7 +136,7 @@ func (w *fixture) webhooksFollowPolicies() {
 	w.awaitWebhooks()
 	one, two := "one-"+w.namespace, "two-"+w.namespace
 	w.policyNamed("DeletionPolicy", one, strings.ReplaceAll(configMaps, "%s", "Foreground"))
-	ones := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}
+	ones := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status"}
 	w.awaitWebhooks(ones...)
 	w.policyNamed("DeletionPolicy", two, `
   match:
@@ -145,13 +145,13 @@ func (w *fixture) webhooksFollowPolicies() {
   protection: {maxDependents: 5}
   failurePolicy: Fail`)
 	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
-		"stamp.weir.dev Ignore CREATE+UPDATE of configmaps")
+		"stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status")
 	owners := w.policy("OwnerReferencePolicy", `
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
   blockOwnerDeletion: Deny`)
 	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
-		"owners.weir.dev Ignore CREATE+UPDATE of secrets+secrets/status", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps")
+		"owners.weir.dev Ignore CREATE+UPDATE of secrets+secrets/status", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status")
 	w.unpolicy("OwnerReferencePolicy", owners)
 	w.unpolicy("DeletionPolicy", two)
 	w.awaitWebhooks(ones...)
@@ -169,7 +169,7 @@ func (w *fixture) unpolicy(kind, name string) {
 // What a user does to the configurations by hand does not last.
 func (w *fixture) webhooksAreKept() {
 	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Foreground"))
-	want := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps"}
+	want := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status"}
 	w.awaitWebhooks(want...)
 	admission := w.typed.AdmissionregistrationV1()
 	m, err := admission.MutatingWebhookConfigurations().Get(w.Context(), "weir", metav1.GetOptions{})
@@ -245,7 +245,7 @@ func (w *fixture) callsAreSpared() {
 	w.awaitCached("one")
 	w.mustCall("an update of labels", 1, func() { w.patch("one", `{"metadata":{"labels":{"a":"b"}}}`) })
 	w.awaitCached("one")
-	w.mustCall("a delete", 1, func() { w.delete("one", background) })
+	w.mustCall("a delete of what the finalizer holds", 0, func() { w.delete("one", background) })
 
 	const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
 	if _, err := identity(w.Context(), w.plane, collector); err != nil {
@@ -278,8 +278,8 @@ func (w *fixture) noEntrySelects() {
   propagation: {default: Foreground}
   failurePolicy: Fail`)
 	}
-	where := " of configmaps where env in (prod,stage)"
-	w.awaitWebhooks("fail.delete.weir.dev Fail DELETE"+where, "stamp.weir.dev Ignore CREATE+UPDATE"+where)
+	const where = " where env in (prod,stage)"
+	w.awaitWebhooks("fail.delete.weir.dev Fail DELETE of configmaps"+where, "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status"+where)
 	w.make(`
 		cm dev
 		cm moves

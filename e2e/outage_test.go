@@ -95,9 +95,10 @@ func (w *fixture) outageUnderIgnore() {
 	w.awaitOwners("during-child", "")
 }
 
-// The API server says itself why it refuses.
+// The API server says itself why it refuses. It asks about an object that carries the finalizer only
+// where a policy may refuse its delete, as by allowed.
 func (w *fixture) outageUnderFail() {
-	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
+	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan, allowed: [Orphan]")+"\n  failurePolicy: Fail")
 	w.awaitFinalizerAdded("cm")
 	w.make(`
 		cm  one
