@@ -25,5 +25,7 @@ func newBallast() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
-	return make([]byte, ballastSize)
+	held := make([]byte, ballastSize)
+	giveBack(held) // Go has written zeros to it, where it took memory that had been used before
+	return held
 }
