@@ -32,8 +32,8 @@ func gcCommand() *cobra.Command {
 		Long: `Run the garbage collector and the namespace controller for an API server that has none: that of a test, of envtest, or of
 kwok. It works at once, without policies, limits, Lease or webhook, so it must not run where another collector does.
 With --control programs can ask whether anything is left to do.`,
-		Example: `  weir gc --kubeconfig envtest.kubeconfig --control unix:/tmp/weir.sock
-  curl --unix-socket /tmp/weir.sock http://weir/idle`,
+		Example: `  weir gc --kubeconfig envtest.kubeconfig --control unix:weir.sock
+  curl --unix-socket weir.sock http://weir/idle`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run(ctrl.SetupSignalHandler()) },
 	}

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -348,65 +347,6 @@ func (s *Set) Wildcard() bool {
 	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
-// named are rules without a '*': in its place are the resources that it names, group by group.
-func named(rules []v1alpha1.ResourceRule, kept []schema.GroupResource) []v1alpha1.ResourceRule {
-	var out []v1alpha1.ResourceRule
-	for _, r := range rules {
-		if !wildcard([]v1alpha1.ResourceRule{r}) {
-			out = append(out, r)
-			continue
-		}
-		byGroup := map[string][]string{}
-		for _, gr := range kept {
-			if ruleNames(r, gr) {
-				byGroup[gr.Group] = append(byGroup[gr.Group], gr.Resource)
-			}
-		}
-		for group, resources := range byGroup {
-			out = append(out, v1alpha1.ResourceRule{APIGroups: []string{group}, Resources: resources})
-		}
-	}
-	return out
-}
-
-// named are the rules of a policy without a '*', and without what it excludes.
-func (m *matcher) named(kept []schema.GroupResource) []v1alpha1.ResourceRule {
-	return without(named(m.resources, kept), m.excludes)
-}
-
-// scopedRule is a rule of a policy, and its scope.
-type scopedRule struct {
-	v1alpha1.ResourceRule
-	scope admissionregistrationv1.ScopeType
-}
-
-func scoped(rules []v1alpha1.ResourceRule, scope v1alpha1.Scope) []scopedRule {
-	out := make([]scopedRule, len(rules))
-	for i, r := range rules {
-		out[i] = scopedRule{r, admissionregistrationv1.ScopeType(cmp.Or(scope, v1alpha1.AllScopes))}
-	}
-	return out
-}
-
-// without are rules without the resources that drop tells of, and without rules that then name
-// none.
-func without(rules []v1alpha1.ResourceRule, drop func(schema.GroupResource) bool) []v1alpha1.ResourceRule {
-	var out []v1alpha1.ResourceRule
-	for _, r := range rules {
-		if !slices.ContainsFunc(explicit([]v1alpha1.ResourceRule{r}), drop) {
-			out = append(out, r)
-			continue
-		}
-		for _, g := range r.APIGroups { // each by itself: what is dropped of one may be wanted of another
-			left := slices.DeleteFunc(slices.Clone(r.Resources), func(res string) bool { return drop(schema.GroupResource{Group: g, Resource: res}) })
-			if len(left) > 0 {
-				out = append(out, v1alpha1.ResourceRule{APIGroups: []string{g}, Resources: left})
-			}
-		}
-	}
-	return out
-}
-
 // drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.
 func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
@@ -427,44 +367,6 @@ func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
 			{Name: "not-terminating", Expression: notTerminating},
 		},
 	}
-}
-
-// webhookRules puts resource rules into the words of webhook configurations, each once. They hold
-// no '*' any more.
-func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
-	subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
-	var out []admissionregistrationv1.RuleWithOperations
-	seen := map[string]bool{}
-	for _, r := range in {
-		groups, resources := slices.Sorted(slices.Values(r.APIGroups)), slices.Sorted(slices.Values(r.Resources))
-		key := strings.Join(groups, ",") + "/" + strings.Join(resources, ",") + "/" + string(r.scope)
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		if subresources != nil {
-			for _, gr := range explicit([]v1alpha1.ResourceRule{{APIGroups: groups, Resources: resources}}) {
-				for _, sub := range subresources(gr) {
-					if name := gr.Resource + "/" + sub; !slices.Contains(resources, name) {
-						resources = append(resources, name)
-					}
-				}
-			}
-		}
-		out = append(out, admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
-			APIGroups: groups, APIVersions: []string{"*"}, Resources: resources, Scope: &r.scope,
-		}})
-	}
-	slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
-		if c := slices.Compare(a.APIGroups, b.APIGroups); c != 0 {
-			return c
-		}
-		if c := slices.Compare(a.Resources, b.Resources); c != 0 {
-			return c
-		}
-		return cmp.Compare(*a.Scope, *b.Scope)
-	})
-	return out
 }
 
 // changed drops updates that leave fields of the metadata as they are.

@@ -20,18 +20,6 @@ var (
 	pods        = schema.GroupResource{Resource: "pods"}
 )
 
-// undeletable are the namespaces that the API server lets nobody delete, whatever a policy says.
-var undeletable = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
-
-const (
-	theAPIServer = "the API server"
-	nobodyMay    = "nobody may delete this namespace"
-)
-
-func isUndeletable(v *graph.View) bool {
-	return v.Kind == namespaces && slices.Contains(undeletable, v.Name)
-}
-
 // cleanup is the finalizer by which a definition waits for its instances.
 const cleanup = "customresourcecleanup.apiextensions.k8s.io"
 
