@@ -140,7 +140,6 @@ type collectorFlags struct {
 	drain        bool
 	ignore       []string
 	backFillQPS  float64
-	compareEvery time.Duration
 	shadowLate   time.Duration
 	shadowReport string
 	beside       bool
@@ -172,7 +171,6 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
-	fs.DurationVar(&f.compareEvery, "compare-graph-every", controller.DefaultCompareEvery, "how often each kind in the graph is compared with the API; differences are repaired and counted; 0: never")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
@@ -197,9 +195,6 @@ func (f *collectorFlags) check() error {
 	}
 	if math.IsNaN(f.backFillQPS) || f.backFillQPS < 0 {
 		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
-	}
-	if f.compareEvery != 0 && f.compareEvery < time.Second {
-		errs = append(errs, fmt.Errorf("--compare-graph-every %s: must be 0 or at least 1s", f.compareEvery))
 	}
 	if f.beside && f.mode != modeReplace {
 		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))

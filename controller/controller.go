@@ -22,7 +22,6 @@ import (
 	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/collect"
-	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
@@ -38,7 +37,6 @@ import (
 const (
 	DefaultConcurrency    = request.DefaultConcurrency
 	DefaultNamespaceSyncs = namespaces.DefaultNamespaceSyncs
-	DefaultCompareEvery   = compare.DefaultEvery
 	GraphPath             = follow.GraphPath
 	DefaultCanaryStands   = beside.DefaultStands
 	DefaultShadowLate     = shadow.DefaultLate
@@ -92,12 +90,8 @@ type Options struct {
 	// webhook refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	// CompareEvery is in what time each kind in the graph is compared with the API once;
-	// DefaultCompareEvery if 0. NeverCompare: it is not.
-	CompareEvery time.Duration
-	NeverCompare bool
-	Registry     prometheus.Registerer // where the metrics go; nowhere
-	Log          logr.Logger           // discards by default
+	Registry   prometheus.Registerer // where the metrics go; nowhere
+	Log        logr.Logger           // discards by default
 }
 
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes
@@ -154,7 +148,7 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) inShadow() {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{
-		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.comparer.Faults,
+		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.watcher.Faults,
 		Namespaces: c.clients.open.CoreV1().Namespaces(), Late: o.ShadowLate, Report: o.ShadowReport,
 		Registry: o.Registry, Log: o.Log,
 	})

@@ -1,7 +1,6 @@
 // Package controller puts together what follows a cluster and what works on it. The parts are
 // packages below this one: follow keeps the graph; collect, namespaces and enforce work, by way of
-// request and events; compare watches over the graph. None decides: the packages graph, drain and
-// policies do, and do no I/O.
+// request and events. None decides: the packages graph, drain and policies do, and do no I/O.
 //
 // Every replica follows the cluster and keeps a warm graph (Following); a Controller is one that
 // may lead, and then works.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/compare"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -31,7 +30,6 @@ type Following struct {
 	watcher   *follow.Watcher
 	requester *request.Client
 	limiter   *request.Limiter
-	comparer  *compare.Comparer
 	requests  *requested.Record
 	clients   clients
 }
@@ -100,9 +98,6 @@ func newFollowing(o Options) (*Following, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	if o.CompareEvery == 0 && !o.NeverCompare {
-		o.CompareEvery = compare.DefaultEvery
-	}
 	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
 	f.requests = requested.New(f.store.Find)
 	var err error
@@ -115,7 +110,6 @@ func newFollowing(o Options) (*Following, error) {
 	if f.requester, err = request.New(f.clients.config, f.guarded(f.clients.client), f.limiter, f.watcher.History, o.Registry); err != nil {
 		return nil, err
 	}
-	f.comparer = compare.New(f.watcher, f.requester, f.store, o.CompareEvery, o.Log, o.Registry)
 	if f.clients.open, err = kubernetes.NewForConfigAndClient(f.clients.bounded, f.clients.boundedClient); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -142,7 +136,6 @@ func (f *Following) Follow(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { f.watcher.Tidy(ctx) })
-	wg.Go(func() { f.comparer.Run(ctx) })
 	f.watcher.Run(ctx)
 	return nil
 }
@@ -159,7 +152,6 @@ func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error 
 		case <-ctx.Done():
 		}
 	})
-	wg.Go(func() { f.comparer.Run(ctx) })
 	f.watcher.RunKinds(ctx, all)
 	return nil
 }

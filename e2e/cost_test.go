@@ -62,7 +62,7 @@ func TestEachObjectCostsOneRequest(t *testing.T) {
 				w.awaitRequests(weirUser, verb, least, all...)
 			}
 			have := w.requests(weirUser, all...)
-			delete(have, "list") // a busy machine may lose contact: an object is a landmark then of the history
+			delete(have, "list") // a watch that breaks is followed by a list
 			if c.policy == foreground {
 				have = foregroundRequests(w, weirUser, all)
 				delete(have, "list")

@@ -25,7 +25,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	if err := installCRDs(t.Context(), w.plane); err != nil {
 		t.Fatal(err)
 	}
-	w.startHookAndController("--leader-elect", "--compare-graph-every", "20s", "--brake-most", "20")
+	w.startHookAndController("--leader-elect", "--brake-most", "20")
 	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a
 	// collector like any.
 	kubeconfig, err := identity(t.Context(), w.plane, "companion")
@@ -63,7 +63,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	release := w.hangDeletes("secrets")
 	w.delete("of-secrets", background)
 	w.awaitPutOff("secrets")
-	for _, name := range []string{"weir_graph_comparisons_total", "weir_graph_faults_total", "weir_ending_owners", "weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
+	for _, name := range []string{"weir_graph_faults_total", "weir_ending_owners", "weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
 		w.awaitMetrics(name+" is told", func(m weir.Metrics) bool { return m.Has(name) })
 	}
 

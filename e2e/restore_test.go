@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -111,64 +110,4 @@ func (w *fixture) mustNotice(since time.Time) {
 	if !strings.Contains(text, "the API server's history went back") {
 		w.Error("the log does not say it")
 	}
-}
-
-// TestStorageThatIsRestoredUnderItsAPIServer does what Kubernetes' documentation says not to: the
-// API server runs on, and shows what it had cached, until it is restarted.
-func TestStorageThatIsRestoredUnderItsAPIServer(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	w.startWeir()
-	leaves := numbered("leaf", 20)
-	w.make(`
-		cm boss
-		cm refused owners=(boss)
-	`)
-	w.make(dependents("cm", leaves, "boss"))
-	w.settle()
-	snapshot := filepath.Join(t.TempDir(), "snapshot.db")
-	if err := w.plane.Snapshot(t.Context(), snapshot); err != nil {
-		t.Fatal(err)
-	}
-	before := w.lease()
-	h := w.newHook(false, named("refused", refusal(403, 0)))
-	w.delete("boss", background)
-	w.awaitGone(append(leaves, "boss")...)
-	w.awaitEvent("refused", "CollectionRefused")
-	w.until("the API server has renewed its Lease", func(context.Context) (bool, error) {
-		return w.lease().ResourceVersion != before.ResourceVersion, nil
-	})
-	system := *w
-	system.namespace = metav1.NamespaceSystem
-	system.awaitRequests(weirUser, "get", system.requests(weirUser, before.Name)["get"]+2, before.Name) // weir has seen it
-	// The next try is some time away then: one that is under way while the storage is exchanged, or
-	// follows a proof of a moment ago, notices nothing (freshFor in follow/history.go).
-	h.awaitSeen("refused", len(h.seen("refused"))+1)
-
-	if err := w.plane.Restore(t.Context(), snapshot, plane.RestoreOptions{KeepAPIServer: true}); err != nil {
-		t.Fatal(err)
-	}
-	since := time.Now()
-	h.allow()
-	w.mustNotice(since)
-	if w.get("refused") == nil {
-		t.Error("refused is gone, and its owner is there")
-	}
-	if err := w.plane.RestartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.mustStay(append(leaves, "boss", "refused")...)
-	w.delete("boss", background)
-	w.awaitGone(append(leaves, "boss", "refused")...)
-}
-
-// lease is the Lease of the API server.
-func (w *fixture) lease() coordinationv1.Lease {
-	w.Helper()
-	list, err := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem).List(w.Context(), metav1.ListOptions{
-		LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-	if err != nil || len(list.Items) != 1 {
-		w.Fatalf("%d Leases of API servers, want 1: %v", len(list.Items), err)
-	}
-	return list.Items[0]
 }

@@ -25,21 +25,14 @@ const (
 	unwatchedFor = 2 * time.Second
 )
 
-// level is told that the graph has everything of the kind up to now.
-func (f *follower) level(listed bool) {
+// level is told which list has ended: the graph has everything of the kind up to now.
+func (f *follower) level(list uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.behindNow.Store(false)
 	f.cutOff.Store(false)
-	f.broken, f.mute, f.denied = false, false, time.Time{}
-	if listed {
-		f.listed, f.ended = true, true
-		f.overdueLocked()
-	}
-	if f.lag != "" && !listed { // a list says so by itself
-		f.Store.Apply(graph.CaughtUp{Kind: f.Kind})
-	}
-	f.lag = ""
+	f.denied = time.Time{}
+	f.listed, f.ended, f.have, f.lag = true, true, list, "" // the end of a list tells the graph
+	f.overdueLocked()
 }
 
 func (f *follower) trying() {
@@ -56,7 +49,7 @@ func (f *follower) tried(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if contactLost(err) {
+	if f.contact && contactLost(err) {
 		f.history.lost()
 	}
 	f.failed(err)
@@ -72,16 +65,33 @@ func (f *follower) failed(err error) {
 	f.behindLocked(err.Error())
 }
 
-// silent takes in that the watch does not show what it should: it ends, and counts as broken.
-func (f *follower) silent(why string) {
+// again ends the watch, so that the kind is listed: which list that is, whether there was one, and
+// for how long the kind has been behind. why: the kind is behind because of that; "" if it is not.
+func (f *follower) again(why string) (list uint64, listed bool, behind time.Duration) {
 	f.mu.Lock()
-	f.breakLocked()
-	f.behindLocked(why)
+	f.due, f.check = f.begun+1, false
+	if why != "" {
+		f.behindLocked(why)
+	}
+	if f.lag != "" {
+		behind = time.Since(f.lagAt)
+	}
 	w := f.current
+	f.current = nil
+	list, listed = f.due, f.listed
 	f.mu.Unlock()
 	if w != nil {
 		w.Stop()
 	}
+	return list, listed, behind
+}
+
+// hasListed tells whether a list has ended, and the watch begun that tells of contact, or the kind
+// is not followed any more.
+func (f *follower) hasListed(list uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.done || f.have >= list && (!f.contact || !f.ended)
 }
 
 // sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too
@@ -144,20 +154,34 @@ func (f *follower) late(after time.Duration) {
 	}
 }
 
-// watchEnded takes in that a watch has, which was asked to end at a time.
-func (f *follower) watchEnded(ctx context.Context, asked time.Time) {
-	early := time.Until(asked) > time.Second
-	if ctx.Err() == nil && early {
-		f.history.lost()
+// watchBegan takes in that there is a watch again. False: the kind has to be listed first.
+func (f *follower) watchBegan(s *stream) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.have < f.due {
+		return false
 	}
+	f.ended, f.current = false, s
+	if f.overdue != nil {
+		f.overdue.Stop()
+	}
+	return true
+}
+
+// watchEnded takes in that a watch has, which was asked to end at a time. Where it ends before, it
+// is not known to have shown everything.
+func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done {
 		return
 	}
 	f.ended = true
-	if early {
+	if f.current == s && time.Until(asked) > time.Second { // else it was ended here
 		f.breakLocked()
+		if f.contact && ctx.Err() == nil {
+			f.history.lost()
+		}
 	}
 	f.overdueLocked()
 }
@@ -173,23 +197,6 @@ func (f *follower) overdueLocked() {
 	}
 }
 
-// watchBegan takes in that there is a watch again, which has to come as far as a reading. False: it
-// is not known to go on, and there is no such reading.
-func (f *follower) watchBegan(until reading) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended = false
-	if f.overdue != nil {
-		f.overdue.Stop()
-	}
-	if !f.broken {
-		return true
-	}
-	f.until.Store(until.version)
-	f.mute = true
-	return !until.at.IsZero()
-}
-
 func (f *follower) unwatched() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,11 +206,11 @@ func (f *follower) unwatched() {
 	}
 }
 
-// breakLocked notes that it has to be shown that the next watch goes on.
+// breakLocked notes that no watch is known to go on: the kind has to be listed.
 func (f *follower) breakLocked() {
-	f.broken = true
-	f.until.Store(0)
-	f.behindNow.Store(true)
+	if f.have >= f.due {
+		f.due, f.check = f.have+1, false
+	}
 }
 
 // behindLocked says, once, that there may be objects of the kind that the graph has not seen.
@@ -211,6 +218,6 @@ func (f *follower) behindLocked(why string) {
 	if f.done || !f.listed || f.lag != "" {
 		return
 	}
-	f.lag = why
+	f.lag, f.lagAt = why, time.Now()
 	f.Store.Apply(graph.FellBehind{Kind: f.Kind, Reason: why})
 }

@@ -6,6 +6,6 @@
 //
 // Locks: that of Store guards the graph, and nothing that can block runs under it. Those of Watcher
 // guard which kinds are followed, that of History the gate that writes wait at. Goroutines: a
-// reflector for each kind, the probe of the history, and what asks how far watches have come,
-// joined by Watcher.Run.
+// reflector for each kind, and one each that opens the gate, asks how far watches have come, and has
+// kinds listed hourly, joined by Watcher.Run. A follower's lock is held for a look at how far it is.
 package follow

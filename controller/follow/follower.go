@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,21 +17,19 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
+// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list,
+// firstListPause and mostRetry those that the reflector makes by itself, when there is no answer or
+// it is told to come later.
 const (
-	// shortWatch is how long a watch is asked for after one that broke. The API server sends a
-	// bookmark 2 s before a watch ends, and otherwise one a minute: so it is soon known whether
-	// everything has come.
-	shortWatch = 5 * time.Second
-	// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to
-	// list, firstListPause and mostRetry those that the reflector makes by itself, when there is no
-	// answer or it is told to come later.
-	firstListPause, mostRetry, mostListPause, mostForbiddenPause = 500 * time.Millisecond, 10 * time.Second, 30 * time.Second, 2 * time.Minute
+	firstListPause, mostRetry         = 500 * time.Millisecond, 10 * time.Second
+	mostListPause, mostForbiddenPause = 30 * time.Second, 2 * time.Minute
 )
 
-var errMute = errors.New("the watch was taken up again, and shows nothing, not even a bookmark")
+var errListFirst = errors.New("the last watch did not end as it should: the kind is listed first")
 
 // follower lists and watches one kind, and tells the graph how far it has come: the reflector tries
-// on by itself, and keeps to itself what goes wrong.
+// on by itself, and keeps to itself what goes wrong. A watch that ends before its time is not taken
+// up where it ended: the kind is listed again.
 type follower struct {
 	*Feed
 	gvr      schema.GroupVersionResource
@@ -40,24 +37,30 @@ type follower struct {
 	history  *History
 	log      logr.Logger
 	page     int64          // how many objects a page of a list has
+	contact  bool           // its watch is by the connection that requests go by
 	lists    sync.WaitGroup // those under way: one at the most
 
 	mu      sync.Mutex
 	done    bool
 	listed  bool        // a list has ended: from here on the kind is level or behind
+	begun   uint64      // lists
+	have    uint64      // which list ended last
+	due     uint64      // which list there has to be before there is a watch
+	check   bool        // the list that is due is held against the graph: see hourly.go
 	lag     string      // why it is behind; "" if it is not
-	broken  bool        // the last watch did not end as it should, or there was none for too long: it is not known to go on
-	mute    bool        // a watch was begun since
+	lagAt   time.Time   // since when it is
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
-	current *stream     // the last watch
+	current *stream     // the last watch, unless it was ended here
 	overdue *time.Timer // fires when there has been none for too long
 }
 
-func newFollower(f *Feed, gvr schema.GroupVersionResource, client metadata.Interface, h *History, log logr.Logger) *follower {
-	fw := &follower{Feed: f, gvr: gvr, resource: client.Resource(gvr), history: h, log: log}
-	f.check, f.level = fw.check, fw.level
+func newFollower(
+	f *Feed, gvr schema.GroupVersionResource, client metadata.Interface, h *History, log logr.Logger,
+) *follower {
+	fw := &follower{Feed: f, gvr: gvr, resource: client.Resource(gvr), history: h, log: log, due: 1}
+	f.level = fw.level
 	return fw
 }
 
@@ -84,7 +87,7 @@ func (f *follower) run(ctx context.Context) {
 		if time.Since(began) > mostListPause {
 			pause = firstListPause
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errListFirst) {
 			f.log.V(1).Info("watch ended", "kind", f.gvr.String(), "err", err.Error())
 			f.unlisted(err)
 		}
@@ -114,10 +117,14 @@ func (f *follower) end() {
 	f.Store.release(f.Kind)
 }
 
+// watch begins a watch, unless the kind has to be listed first. It is asked twice: client-go may
+// have tried the request again, and have come late.
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	until, err := f.resume(ctx, &o)
-	if err != nil {
-		return nil, err
+	f.mu.Lock()
+	due := f.have < f.due
+	f.mu.Unlock()
+	if due {
+		return nil, errListFirst
 	}
 	f.trying()
 	w, err := f.resource.Watch(witnessed(ctx, f.failed), o)
@@ -125,28 +132,17 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	if err != nil {
 		return nil, err
 	}
-	for !f.watchBegan(until) { // it was put off, or answered late, and how far it has to come was not asked
-		if until, err = f.probe(ctx); err != nil {
-			w.Stop()
-			return nil, err
-		}
-	}
 	end := time.Now()
 	if o.TimeoutSeconds != nil {
 		end = end.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 	}
-	s := &stream{Interface: w, ended: func() { f.watchEnded(ctx, end) }}
-	f.mu.Lock()
-	f.current = s
-	f.mu.Unlock()
+	s := &stream{Interface: w}
+	s.ended = func() { f.watchEnded(ctx, s, end) }
+	if !f.watchBegan(s) {
+		w.Stop()
+		return nil, errListFirst
+	}
 	return s, nil
-}
-
-// unseen tells whether no list of the kind has ended yet.
-func (f *follower) unseen() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !f.listed
 }
 
 // stream tells when the reflector has done with a watch. Its events are not touched.
@@ -160,54 +156,4 @@ type stream struct {
 func (s *stream) Stop() {
 	s.Interface.Stop()
 	s.once.Do(s.ended)
-}
-
-// resume prepares a watch that goes on where another ended, and says how far it has to come if that
-// one broke: no reading if it did not.
-func (f *follower) resume(ctx context.Context, o *metav1.ListOptions) (until reading, err error) {
-	f.mu.Lock()
-	broken, mute := f.broken, f.mute
-	f.mute = false
-	f.mu.Unlock()
-	switch {
-	case !broken:
-		return reading{}, nil
-	case mute:
-		return reading{}, errMute // a list brings it level
-	}
-	o.TimeoutSeconds = new(int64(shortWatch / time.Second))
-	return f.probe(ctx)
-}
-
-// probe reads how far a kind has come whose watch broke. The API server may be another one by now:
-// a consistent read must not be older than what was seen, and the watch has to come as far as that.
-func (f *follower) probe(ctx context.Context) (reading, error) {
-	before := f.reading()
-	f.trying()
-	within, cancel := context.WithTimeout(ctx, probeTimeout)
-	list, err := f.resource.List(witnessed(within, f.failed), metav1.ListOptions{Limit: 1})
-	cancel()
-	f.tried(ctx, err)
-	if err != nil {
-		return reading{}, err
-	}
-	now := readingOf(list.ResourceVersion)
-	if why := now.contradicts(before); why != "" {
-		f.history.contradicted(f.gvr, why)
-		return reading{}, fmt.Errorf("watch %s: %w", f.Kind, ErrRewound)
-	}
-	return now, nil
-}
-
-// check looks at a complete list before the graph has it.
-func (f *follower) check(list []any, resourceVersion string) error {
-	why := readingOf(resourceVersion).contradicts(f.reading())
-	if why == "" && f.Reached.Load() != 0 {
-		why = f.Store.contradiction(f.Kind, list, VersionNumber(resourceVersion))
-	}
-	if why != "" {
-		f.history.contradicted(f.gvr, why)
-		return fmt.Errorf("list %s: %w", f.Kind, ErrRewound)
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,13 +21,13 @@ func TestWatchThatEndsWhenItWasAskedToIsNotBehind(t *testing.T) {
 				t.Fatal(why)
 			}
 		}
-		if have := e.listsOf("configmaps"); have != lists || e.probes["configmaps"] != 0 {
-			t.Errorf("%d more lists and %d small ones, want none", have-lists, e.probes["configmaps"])
+		if have := e.listsOf("configmaps"); have != lists {
+			t.Errorf("%d more lists, want none", have-lists)
 		}
 	})
 }
 
-func TestKindIsBehindUntilItsWatchHasShownThatItGoesOn(t *testing.T) {
+func TestKindWhoseWatchBrokeIsBehindUntilItIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.configMap("old", "")
@@ -44,37 +43,13 @@ func TestKindIsBehindUntilItsWatchHasShownThatItGoesOn(t *testing.T) {
 			t.Error("not behind any more, with nobody there")
 		}
 		e.api.Up()
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
+		e.until(2*mostRetry, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 		if n := e.kind("configmaps").Objects; n != 2 {
 			t.Errorf("%d objects, want both", n)
 		}
-		// The widgets, which were never written, have a bookmark to go by.
-		e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
-		if have := e.listsOf("configmaps"); have != lists {
-			t.Errorf("%d lists more, want none: the watch goes on", have-lists)
-		}
-	})
-}
-
-func TestMuteServerIsListedOnceMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.alter = func(r *http.Request) {
-			q := r.URL.Query()
-			if q.Get("watch") != "" {
-				q.Del("allowWatchBookmarks") // as if it did not know them
-				r.URL.RawQuery = q.Encode()
-			}
-		}
-		e.whole()
-		lists := e.listsOf("widgets")
-		e.api.Down()
-		e.until(time.Second, "widgets are behind", func() bool { return e.behind("widgets.example.com") != "" })
-		e.api.Up()
-		e.until(2*mostRetry+shortWatch+2*time.Second, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
-		e.pass(5 * time.Minute)
-		if have := e.listsOf("widgets") - lists; have != 1 {
-			t.Errorf("%d lists more, want 1", have)
+		e.until(2*mostRetry, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
+		if have := e.listsOf("configmaps"); have != lists+1 {
+			t.Errorf("%d lists more, want one", have-lists)
 		}
 	})
 }
@@ -186,7 +161,7 @@ func TestKindThatIsSentAwayFails(t *testing.T) {
 				e.api.Up()
 				e.until(unwatchedFor, "widgets are behind", func() bool { return e.behind("widgets.example.com") != "" })
 				e.fail(nil)
-				e.until(2*mostRetry+shortWatch, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
+				e.until(2*mostRetry, "widgets are level", func() bool { return e.behind("widgets.example.com") == "" })
 			})
 		})
 	}
@@ -207,7 +182,7 @@ func TestWatchThatIsNotAnsweredIsBehind(t *testing.T) {
 		e.api.Up() // the connection broke, and a new one hangs
 		e.until(unwatchedFor+time.Second, "ConfigMaps are behind", func() bool { return e.behind("configmaps") != "" })
 		close(answer)
-		e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
+		e.until(2*mostRetry, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 	})
 }
 

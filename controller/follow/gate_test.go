@@ -39,8 +39,6 @@ func TestEachAPIServerThatComesBackHasItsTimeToBeListed(t *testing.T) {
 				e.configMap("boss", "")
 				e.configMap("leaf", ", ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]")
 				e.whole()
-				before := e.probesOf("namespaces")
-				e.until(2*probeEvery, "namespaces are read", func() bool { return e.probesOf("namespaces") > before })
 				restore := e.api.Snapshot()
 				e.api.Remove("configmaps/shop/boss") // which no reading of namespaces is as late as
 				synctest.Wait()
@@ -59,18 +57,18 @@ func TestEachAPIServerThatComesBackHasItsTimeToBeListed(t *testing.T) {
 					t.Fatal("the gate is open, and ConfigMaps are behind")
 				}
 				away(e)
-				e.pass(2 * followTimeout)
+				e.pass(2 * listedWithin)
 				restore(1_000)
 				e.fail(watches)
 				e.api.Up()
 				for range 100 {
 					e.pass(100 * time.Millisecond)
-					if e.history.admit(e.Context()) == nil {
-						t.Fatal("requests may pass, and the history went back")
+					if a := e.decides("uid-leaf"); e.history.admit(e.Context()) == nil && a.Verb == graph.Delete {
+						t.Fatalf("requests may pass, and the history went back: %s leaf: %s", a.Verb, a.Why)
 					}
 				}
 				e.fail(nil)
-				e.until(3*mostRetry, "it is noticed", func() bool { return len(e.back()) > 0 })
+				e.until(3*mostRetry, "leaf is kept", func() bool { return e.decides("uid-leaf").Verb == graph.Keep })
 			})
 		})
 	}
@@ -87,11 +85,6 @@ func TestAggregatedAPIThatHangsHoldsNoWrites(t *testing.T) {
 		e.configMap("boss", "")
 		e.whole()
 		e.untilState(5*time.Second, "gadgets.aggregated.example.com", graph.Synced)
-		for _, k := range e.watcher.Followed() {
-			if strings.HasPrefix(k.Feed.Kind.Resource, "g") {
-				k.Feed.Reached.Store(1 << 40)
-			}
-		}
 		e.hang = func(path string) bool { return strings.HasPrefix(path, "/apis/aggregated.example.com") }
 		e.api.Down()
 		e.api.Up()
@@ -126,9 +119,9 @@ func TestWhoseHistoryWentBackIsAskedUntilItIsAnswered(t *testing.T) {
 			}
 			return nil
 		})
-		for _, k := range e.watcher.Followed() {
-			if k.Feed.Kind.Group == "aggregated.example.com" {
-				e.history.contradicted(k.GVR, "test")
+		for _, f := range e.watcher.followers() {
+			if f.Kind.Group == "aggregated.example.com" {
+				e.history.contradicted(f.gvr, "test")
 			}
 		}
 		for range 100 {
@@ -141,7 +134,7 @@ func TestWhoseHistoryWentBackIsAskedUntilItIsAnswered(t *testing.T) {
 			t.Error("gadgets are listed again before it is known whether the others are")
 		}
 		e.fail(nil)
-		e.until(mostProbe+5*time.Second, "gadgets are listed again", func() bool { return e.listsOf("gadgets") > gadgets })
+		e.until(5*time.Second, "gadgets are listed again", func() bool { return e.listsOf("gadgets") > gadgets })
 		e.until(5*time.Second, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil })
 		if len(e.back()) > 0 || e.listsOf("widgets") != widgets {
 			t.Errorf("widgets are listed again, too, because %q", e.back())
@@ -153,10 +146,9 @@ func TestWhoseHistoryWentBackIsAskedUntilItIsAnswered(t *testing.T) {
 func TestWhoWaitsForTheGateEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("the Lease is lost")
-		h := newHistory(&scripted{}, nil, nil, logr.Discard())
+		h := newHistory(nil, nil, logr.Discard())
 		for name, wait := range map[string]func(context.Context) error{
 			"for contact": func(ctx context.Context) error { h.closed.Store(true); _, err := h.Enter(ctx); return err },
-			"for a proof": func(ctx context.Context) error { h.closed.Store(false); return h.prove(ctx) },
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			ended := make(chan error, 1)

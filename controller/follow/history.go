@@ -2,44 +2,56 @@ package follow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 
 	"github.com/weir-dev/weir/controller/await"
-	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // Why a write was not sent.
 var (
-	ErrNoContact = errors.New("nothing is written until a read shows that the API server's history goes on: contact was lost, or reads are not answered")
+	ErrNoContact = errors.New("contact with the API server was lost: nothing is written until the kinds are listed again")
 	ErrRewound   = errors.New("the API server's history went back: what was decided before is void")
 )
 
+const (
+	// lookEvery is how often a closed gate looks whether the kinds have been listed.
+	lookEvery = 100 * time.Millisecond
+	// listedWithin is how long a gate stays closed for kinds that are not listed, while others are.
+	// A kind that was behind for sickAfter before contact was lost is not waited for.
+	listedWithin, sickAfter = 15 * time.Second, time.Minute
+	// aggregatedWithin is the same of a kind of an aggregated API.
+	aggregatedWithin = time.Second
+	// apiServiceTimeout bounds a read of an APIService.
+	apiServiceTimeout = 10 * time.Second
+)
+
 // History watches over what every decision rests on: that the API server goes on from what was seen
-// of it. When its storage is restored from a backup, objects are there again that were seen to go,
-// with the very uids and resourceVersions that requests carry as preconditions. No request would
-// fail.
+// of it. After a restore from a backup objects are there again that were seen to go, with the uids
+// and resourceVersions that requests carry as preconditions. No request would fail.
 //
-// So it is a gate too. Nothing is written but while a connection is held, and a consistent read
-// that was begun later, and not long ago, has shown that the history goes on. Without that, a
-// request that is tried again would be the first thing that a restored API server hears; and one
-// whose storage alone is exchanged ends no connection.
+// It is a gate for writes. etcd is restored while all API servers are stopped, so the connection
+// that requests go by ends before. Then the gate closes, and every kind is listed again, by
+// consistent reads. A list that is older than what was seen of its kind, or shows an object that
+// was seen to go or at a later version, tells that the history went back. What was seen is
+// forgotten then, and what was decided is void. The gate opens when the kinds are listed. What is
+// not listed in time does not hold up the others: what was seen to go of it counts no more, and is
+// looked up.
 //
-// Proof are consistent reads alone, of each kind with itself: kinds may lie in storages of their
-// own, whose resourceVersions have nothing to do with each other. Namespaces are read all the time;
-// the others when they are listed, and when a watch that broke is taken up again.
+// Kinds are compared with themselves alone: they may lie in storages of their own, whose
+// resourceVersions have nothing to do with each other.
 type History struct {
-	client    metadata.Interface
-	heartbeat *heartbeat
-	tether    *tether
 	// aggregated tells whether a kind is served by an API server of its own, which has a history of
 	// its own.
 	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
@@ -47,44 +59,43 @@ type History struct {
 	log        logr.Logger
 
 	closed atomic.Bool
-	epoch  atomic.Uint64 // how often the history went back
+	epoch  atomic.Uint64 // how often decisions became void
 	wake   chan struct{}
 
 	mu     sync.Mutex
 	losses uint64                                 // of contact, so far
+	made   uint64                                 // how many of them have been made good
 	opened await.Change                           // when the gate opens
-	proved time.Time                              // when it was last known that the history goes on
-	looked await.Change                           // when a look has ended
 	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
 
-	// What asks remembers, and no other part sees.
-	last reading // of namespaces
-	// trusted is the last of them while there was contact, backAt since when there is again; zero
-	// if the gate is open.
-	trusted reading
-	backAt  time.Time
-	silent  map[schema.GroupVersion]bool // aggregated APIs that did not answer when they were asked last
-	denied  time.Time                    // since when they may not be listed; zero if they may
-	blind   bool                         // that has been so for long
+	round *round // of lists since contact was lost; nil while the gate is open. run's alone
+}
+
+// round is what has to be listed after contact was lost.
+type round struct {
+	losses uint64
+	lists  map[*follower]uint64 // the list of each kind that has to end
+	sick   map[*follower]bool   // kinds that are not waited for
+	backAt time.Time            // when the first of them was listed
+	sorted bool                 // which of them are of aggregated APIs has been asked
 }
 
 // following is who follows what a history is of.
 type following interface {
-	// Followed are the kinds that are followed now.
-	Followed() []Followed
+	followers() []*follower
 	// wentBack forgets everything and follows it again; kindWentBack does that with one kind. Both
 	// return when it has begun.
 	wentBack(ctx context.Context, why string)
 	kindWentBack(kind schema.GroupResource)
+	// doubt forgets what was seen to go of a kind.
+	doubt(kind schema.GroupResource)
 }
 
-func newHistory(client metadata.Interface, d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
-	h := &History{
-		client: client, aggregated: aggregated(d), follows: follows, heartbeat: newHeartbeat(client), log: log, wake: make(chan struct{}, 1),
-		broken: map[schema.GroupVersionResource]string{}, silent: map[schema.GroupVersion]bool{},
+func newHistory(d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
+	return &History{
+		aggregated: aggregated(d), follows: follows, log: log, wake: make(chan struct{}, 1),
+		broken: map[schema.GroupVersionResource]string{},
 	}
-	h.tether = &tether{namespaces: client.Resource(kinds.Namespaces.WithVersion("v1")), lost: h.lost}
-	return h
 }
 
 type epochKey struct{}
@@ -94,17 +105,15 @@ func (h *History) Mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, epochKey{}, h.epoch.Load())
 }
 
-// Enter waits until there is contact, and refuses what was decided in another history.
+// Enter waits until the gate is open, and refuses what was decided in another history.
 func (h *History) Enter(ctx context.Context) (context.Context, error) {
 	if ctx.Value(epochKey{}) == nil {
 		ctx = h.Mark(ctx)
 	}
-	for h.closed.Load() {
-		h.mu.Lock()
+	for {
 		opened := h.opened.Next()
-		h.mu.Unlock()
 		if !h.closed.Load() {
-			break
+			return ctx, h.admit(ctx)
 		}
 		select {
 		case <-opened:
@@ -112,50 +121,9 @@ func (h *History) Enter(ctx context.Context) (context.Context, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	return ctx, h.admit(ctx)
 }
 
-// freshFor is how old the proof may be that a write rests on, not counting how long it took: a slow
-// API server must not stop all work. A storage that is exchanged within that time goes unnoticed by
-// the write. A proof that is half as old is renewed while writes go on.
-const freshFor = 500 * time.Millisecond
-
-// prove waits until there is a fresh proof that the history goes on; not for long: what cannot be
-// proved is tried again.
-func (h *History) prove(ctx context.Context) error {
-	const looks = 2 // that may fail
-	for n := 0; ; n++ {
-		h.mu.Lock()
-		age, looked := time.Since(h.proved), h.looked.Next()
-		h.mu.Unlock()
-		if age > freshFor/2 && !h.closed.Load() {
-			h.ask()
-		}
-		switch {
-		case age <= freshFor:
-			return h.admit(ctx)
-		case n == looks || h.closed.Load():
-			return ErrNoContact
-		}
-		select {
-		case <-looked:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// hasLooked tells that a look has ended, and whether it was a proof.
-func (h *History) hasLooked(proved bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if proved {
-		h.proved = time.Now()
-	}
-	h.looked.Notify()
-}
-
-// admit is enter for the last moment: it does not wait.
+// admit is Enter for the last moment: it does not wait.
 func (h *History) admit(ctx context.Context) error {
 	if h.closed.Load() {
 		return ErrNoContact
@@ -166,78 +134,193 @@ func (h *History) admit(ctx context.Context) error {
 	return nil
 }
 
-// lost closes the gate until the history has been asked for.
-func (h *History) lost() {
-	h.mu.Lock()
-	h.losses++
-	was := h.closed.Swap(true)
-	h.mu.Unlock()
-	if !was {
-		h.ask()
-	}
-}
+// lost closes the gate until the kinds have been listed again.
+func (h *History) lost() { h.shut(func() { h.losses++ }) }
 
 // contradicted says that a kind is not what it was any more.
 func (h *History) contradicted(gvr schema.GroupVersionResource, why string) {
-	h.mu.Lock()
-	h.losses++
-	h.closed.Store(true)
-	h.broken[gvr] = why
-	h.mu.Unlock()
-	h.ask()
+	h.shut(func() { h.broken[gvr] = why })
 }
 
-func (h *History) ask() {
+func (h *History) shut(note func()) {
+	h.mu.Lock()
+	h.closed.Store(true)
+	note()
+	h.mu.Unlock()
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-// open lets requests pass, unless contact was lost once more since losses were counted.
+// open lets requests pass, unless there is more to make good since losses were counted.
 func (h *History) open(losses uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.losses != losses {
-		h.ask()
+	if h.losses != losses || len(h.broken) > 0 {
 		return false
 	}
-	if h.closed.Swap(false) {
-		h.opened.Notify()
-	}
+	h.round, h.made = nil, losses
+	h.closed.Store(false)
+	h.opened.Notify()
 	return true
 }
 
-// reading is how far a history had come at a moment.
-type reading struct {
-	version uint64 // 0: nothing is known
-	at      time.Time
+// run opens the gate each time that it was closed, until ctx ends.
+func (h *History) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		}
+		for h.closed.Load() && !h.look(ctx) {
+			if await.Pause(ctx, lookEvery) != nil {
+				return
+			}
+		}
+	}
 }
 
-func readingOf(resourceVersion string) reading {
-	return reading{VersionNumber(resourceVersion), time.Now()}
+// look opens the gate if all that is waited for has been listed.
+func (h *History) look(ctx context.Context) (opened bool) {
+	h.mu.Lock()
+	losses, broken, lost := h.losses, h.broken, h.losses != h.made
+	h.broken = map[schema.GroupVersionResource]string{}
+	h.mu.Unlock()
+	switch back, done := h.settle(ctx, broken); {
+	case !done:
+		return false
+	case back, !lost:
+		return h.open(losses) // nothing is left that could be wrong
+	}
+	if h.round == nil || h.round.losses != losses {
+		h.round = h.begin(losses)
+	}
+	if h.waits(ctx, h.round) {
+		return false
+	}
+	for _, f := range append(h.round.missing(), slices.Collect(maps.Keys(h.round.sick))...) {
+		h.log.Info("a kind is not listed since contact was lost: what was seen to be deleted of it is looked up",
+			"kind", f.gvr.String())
+		h.epoch.Add(1)
+		h.follows.doubt(f.Kind)
+		h.epoch.Add(1) // what was decided meanwhile rests on it, too
+	}
+	return h.open(losses)
 }
 
-// A cluster does not write so much: a history that came so much further is another one. Restores
-// with etcd's --bump-revision leap by a thousand million.
-const (
-	leapAtOnce   = 1_000_000
-	leapASecond  = 100_000
-	mostLeapTime = 24 * time.Hour // what comes later is as if it came then: the product stays small
-)
+// begin has every kind listed again.
+func (h *History) begin(losses uint64) *round {
+	r := &round{losses: losses, lists: map[*follower]uint64{}, sick: map[*follower]bool{}}
+	if h.round != nil {
+		r.sick = h.round.sick
+	}
+	for _, f := range h.follows.followers() {
+		list, listed, behind := f.again("")
+		switch {
+		case h.round == nil && (!listed || behind > sickAfter):
+			r.sick[f] = true
+		case listed && !r.sick[f]:
+			r.lists[f] = list
+		}
+	}
+	return r
+}
 
-// contradicts says why a consistent read cannot be of the history that had come as far as before;
-// "" if it can.
-func (r reading) contradicts(before reading) string {
-	if r.version == 0 || before.version == 0 {
-		return ""
+// waits tells whether the gate has to stay closed for a list. Not for those of aggregated APIs: each
+// of them has a history of its own, and many are late when an API server starts.
+func (h *History) waits(ctx context.Context, r *round) bool {
+	missing := r.missing()
+	if r.backAt.IsZero() && (len(missing) < len(r.lists) || len(r.lists) == 0) {
+		r.backAt = time.Now()
 	}
-	if r.version < before.version {
-		return fmt.Sprintf("resourceVersion %d, and it was %d before", r.version, before.version)
+	switch since := time.Since(r.backAt); {
+	case r.backAt.IsZero():
+		return true
+	case len(missing) == 0, since >= listedWithin:
+		return false
+	case since >= aggregatedWithin && !r.sorted:
+		r.sorted = true
+		for _, f := range missing {
+			within, cancel := context.WithTimeout(ctx, apiServiceTimeout)
+			if own, err := h.aggregated(within, f.gvr); err == nil && own {
+				delete(r.lists, f)
+				r.sick[f] = true
+			}
+			cancel()
+		}
 	}
-	took := min(max(r.at.Sub(before.at), 0), mostLeapTime)
-	if r.version-before.version > leapAtOnce+uint64(took.Seconds()*leapASecond) {
-		return fmt.Sprintf("resourceVersion %d, and it was %d only %s before", r.version, before.version, took.Round(time.Millisecond))
+	return len(r.missing()) > 0
+}
+
+// missing are the kinds that have not been listed yet, and are still followed. The connection that
+// requests go by has to be watched, too: an API server that leaves ends watches, and answers lists.
+func (r *round) missing() (kinds []*follower) {
+	for f, list := range r.lists {
+		if !f.hasListed(list) {
+			kinds = append(kinds, f)
+		}
 	}
-	return ""
+	return kinds
+}
+
+// settle draws the consequences for kinds that are not what they were. back: everything is
+// forgotten; not done: it could not be yet.
+func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionResource]string) (back, done bool) {
+	for gvr, why := range broken {
+		within, cancel := context.WithTimeout(ctx, apiServiceTimeout)
+		own, err := h.aggregated(within, gvr)
+		cancel()
+		switch {
+		case err != nil:
+			h.log.Info("cannot tell whose history went back", "kind", gvr.String(), "why", why, "err", err.Error())
+			h.mu.Lock()
+			maps.Copy(h.broken, broken)
+			h.mu.Unlock()
+			return false, false
+		case own:
+			h.log.Info("the history of an aggregated API went back, it is listed again", "kind", gvr.String(), "why", why)
+			h.epoch.Add(1)
+			h.follows.kindWentBack(gvr.GroupResource())
+			h.epoch.Add(1)
+			delete(broken, gvr)
+		default:
+			h.epoch.Add(1)
+			h.follows.wentBack(ctx, gvr.GroupResource().String()+": "+why)
+			h.epoch.Add(1) // what was decided until the graph had forgotten rests on the old history, too
+			h.mu.Lock()
+			clear(h.broken) // said by what was followed before
+			h.mu.Unlock()
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// aggregated asks whether a kind is served by an API server of its own: its APIService names a
+// Service then. Where nothing is aggregated there are no APIServices.
+func aggregated(client discovery.DiscoveryInterface) func(context.Context, schema.GroupVersionResource) (bool, error) {
+	return func(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+		if gvr.Group == "" {
+			return false, nil
+		}
+		name := gvr.Version + "." + gvr.Group
+		body, err := client.RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices", name).DoRaw(ctx)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read APIService %s: %w", name, err)
+		}
+		var found struct {
+			Spec struct {
+				Service *struct{} `json:"service"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(body, &found); err != nil {
+			return false, fmt.Errorf("read APIService %s: %w", name, err)
+		}
+		return found.Spec.Service != nil, nil
+	}
 }

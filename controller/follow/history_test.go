@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
@@ -20,33 +19,6 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
-
-func TestReadingsOfOneHistory(t *testing.T) {
-	start := time.Now()
-	for name, c := range map[string]struct {
-		before, now uint64
-		took        time.Duration
-		contradicts bool
-	}{
-		"the same":                      {100, 100, time.Second, false},
-		"more":                          {100, 101, time.Second, false},
-		"less":                          {100, 99, time.Second, true},
-		"nothing was seen":              {0, 99, time.Second, false},
-		"versions that are no numbers":  {100, 0, time.Second, false},
-		"a busy cluster":                {100, 1_000_000, 0, false},
-		"a leap":                        {100, 1_200_000, time.Second, true},
-		"as much in a minute":           {100, 1_200_000, time.Minute, false},
-		"etcd's bump":                   {100, 1_000_000_100, time.Hour, true},
-		"a clock that was set back":     {100, 1_000_101, -time.Hour, true},
-		"a machine that slept for long": {100, 1_000_000_000, 24 * time.Hour, false},
-		"a leap of all that there is":   {100, 1 << 63, 1000 * time.Hour, true},
-	} {
-		why := reading{c.now, start.Add(c.took)}.contradicts(reading{c.before, start})
-		if (why != "") != c.contradicts {
-			t.Errorf("%s: %q", name, why)
-		}
-	}
-}
 
 // TestRestoreForgetsEverything restores a backup in three ways, each of which shows differently.
 func TestRestoreForgetsEverything(t *testing.T) {
@@ -67,7 +39,7 @@ func TestRestoreForgetsEverything(t *testing.T) {
 				e.configMap("late", "")
 				e.api.Remove("configmaps/shop/boss")
 				e.until(time.Second, "leaf is garbage", func() bool { return e.store.Decide("uid-leaf").Verb == graph.Delete })
-				e.pass(probeEvery)
+				e.pass(5 * time.Second)
 
 				e.api.Down()
 				e.pass(time.Second)
@@ -107,7 +79,7 @@ func TestNothingIsWrittenBeforeABackupIsNoticed(t *testing.T) {
 				e.configMap("boss", "")
 				e.configMap("leaf", ", ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]")
 				e.whole()
-				e.pass(probeEvery)
+				e.pass(5 * time.Second)
 				restore := e.api.Snapshot()
 				e.api.Remove("configmaps/shop/boss")
 				e.until(time.Second, "leaf is garbage", func() bool { return e.store.Decide("uid-leaf").Verb == graph.Delete })
@@ -144,7 +116,7 @@ func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 				restore := e.api.Snapshot()
 				e.configMap("changed", "")
 				e.api.Remove("configmaps/shop/boss")
-				e.pass(probeEvery)
+				e.pass(5 * time.Second)
 				e.api.Down()
 				e.pass(time.Second)
 				if rewound > 0 {
@@ -154,7 +126,7 @@ func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 					e.api.Put("roles", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: bootstrap, namespace: shop}}")
 				}
 				e.api.Up()
-				e.until(followTimeout+10*time.Second, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil && e.store.Stats().Rewound == "" })
+				e.until(listedWithin+10*time.Second, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil && e.store.Stats().Rewound == "" })
 				if have := e.back(); len(have) != rewound {
 					t.Errorf("the history went back %d times, want %d: %q", len(have), rewound, have)
 				}
@@ -165,24 +137,6 @@ func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Nothing breaks when an API server is replaced by one whose storage is older: the probe alone sees
-// it.
-func TestProbeAloneSeesAnOlderStorage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.whole()
-		restore := e.api.Snapshot()
-		e.configMap("late", "")
-		e.pass(probeEvery)
-		restore(0)
-		took := e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 })
-		if took > probeEvery {
-			t.Errorf("noticed after %s", took)
-		}
-		e.until(5*time.Second, "late is not there", func() bool { return e.kind("configmaps").State == graph.Synced && e.kind("configmaps").Objects == 0 })
-	})
 }
 
 func TestQuietClusterIsNotForgotten(t *testing.T) {
@@ -221,16 +175,14 @@ func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 		decided := e.history.Mark(e.Context())
 		lists, gadgets := e.listsOf("configmaps"), e.listsOf("gadgets")
 		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/gadgets") && strings.Contains(r.Query, "limit=1") {
+			if strings.HasSuffix(r.Path, "/gadgets") && !strings.Contains(r.Query, "watch=true") && e.listsOf("gadgets") == gadgets+1 {
 				return &apitest.Reply{Code: 200, Body: raw(`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "1"}, "items": []}`)}
 			}
 			return nil
 		})
-		e.api.Down()
-		e.pass(time.Second)
-		e.api.Up()
+		e.watcher.follower(schema.GroupResource{Group: "aggregated.example.com", Resource: "gadgets"}).current.Interface.Stop()
 		e.until(time.Minute, "gadgets are listed anew", func() bool {
-			return e.listsOf("gadgets") > gadgets && e.kind("gadgets.aggregated.example.com").State == graph.Synced
+			return e.listsOf("gadgets") > gadgets+1 && e.kind("gadgets.aggregated.example.com").State == graph.Synced
 		})
 		if verb := decision(); verb != graph.Lookup {
 			t.Errorf("what its owner owned: %s", verb)
@@ -257,14 +209,9 @@ func TestFailingAggregatedAPIHoldsNoWrites(t *testing.T) {
 		e.configMap("boss", "")
 		e.whole()
 		e.untilState(5*time.Second, "gadgets.aggregated.example.com", graph.Synced)
-		for _, k := range e.watcher.Followed() {
-			if k.Feed.Kind.Resource == "gadgets" {
-				k.Feed.Reached.Store(1 << 40)
-			}
-		}
 		e.fail(refusing("gadgets", apitest.Refuse(500, "InternalError", "no")))
 		e.history.lost()
-		if took := e.until(time.Minute, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil }); took > time.Second {
+		if took := e.until(time.Minute, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil }); took > 2*aggregatedWithin {
 			t.Errorf("requests may pass after %s", took)
 		}
 	})
@@ -278,38 +225,14 @@ func TestWhoMayNotListNamespacesWorksAllTheSame(t *testing.T) {
 		e.untilState(5*time.Second, "configmaps", graph.Synced)
 		began := time.Now()
 		e.history.lost()
-		if _, err := e.history.Enter(e.Context()); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took > forbiddenAfter+probeEvery {
-			t.Errorf("after %s", took)
-		}
-	})
-}
-
-// An API server that starts has not read the roles yet, and refuses everybody.
-func TestForbiddenProvesNothingWhileAnAPIServerStarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.whole()
-		restore := e.api.Snapshot()
-		e.configMap("late", "")
-		e.pass(probeEvery)
-		e.api.Down()
-		e.pass(time.Second)
-		restore(0)
-		e.fail(func(apitest.Request) *apitest.Reply {
-			return apitest.Refuse(403, "Forbidden", "roles are not there yet")
-		})
-		e.api.Up()
-		for range 100 {
-			e.pass(100 * time.Millisecond)
-			if !e.history.closed.Load() {
-				t.Fatal("the gate is open, and nobody knows whether the history went back")
+		for err := ErrRewound; err != nil; { // what was decided before may be void
+			if _, err = e.history.Enter(e.Context()); err != nil && !errors.Is(err, ErrRewound) {
+				t.Fatal(err)
 			}
 		}
-		e.fail(nil)
-		e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 })
+		if took := time.Since(began); took > listedWithin {
+			t.Errorf("after %s", took)
+		}
 	})
 }
 
@@ -321,7 +244,7 @@ func TestGateStaysClosedWhileAnAPIServerLeaves(t *testing.T) {
 		e.whole()
 		restore := e.api.Snapshot()
 		e.configMap("late", "")
-		e.pass(probeEvery)
+		e.pass(5 * time.Second)
 		if e.history.closed.Load() {
 			t.Fatal("the gate is closed, and all is well")
 		}
@@ -359,7 +282,7 @@ func TestDecisionOfAnotherHistoryIsNotSent(t *testing.T) {
 		e.whole()
 		restore := e.api.Snapshot()
 		e.configMap("late", "")
-		e.pass(probeEvery)
+		e.pass(5 * time.Second)
 		e.api.Down()
 		e.pass(time.Second)
 		done := make(chan error, 1)
@@ -401,7 +324,7 @@ func TestDecisionWhileTheGraphForgetsIsNotSent(t *testing.T) {
 		e.whole()
 		restore := e.api.Snapshot()
 		e.configMap("late", "")
-		e.pass(probeEvery)
+		e.pass(5 * time.Second)
 		restore(0)
 		e.api.Down()
 		e.api.Up()
@@ -414,56 +337,6 @@ func TestDecisionWhileTheGraphForgetsIsNotSent(t *testing.T) {
 			t.Error("leaf is gone")
 		}
 	})
-}
-
-func TestWhatClosesTheGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.whole()
-		closes := map[string]bool{}
-		for name, reply := range map[string]*apitest.Reply{
-			"storage in trouble":         apitest.Refuse(500, "InternalError", "etcdserver: request timed out"),
-			"time-out":                   apitest.Refuse(504, "Timeout", "the request did not complete within the allotted timeout"),
-			"kind that is called so":     apitest.Refuse(500, "ServerTimeout", "The delete operation against validatingwebhookconfigurations.admissionregistration.k8s.io could not be completed at this time, please try again."),
-			"object that is called so":   apitest.Refuse(504, "Timeout", `delete secrets "my-webhook": the request did not complete within the allotted timeout`),
-			"conversion that fails":      apitest.Refuse(500, "InternalError", "conversion webhook for example.com/v1, Kind=Widget failed: EOF"),
-			"webhook that fails":         apitest.Refuse(500, "InternalError", `Internal error occurred: failed calling webhook "x": EOF`),
-			"aggregated API that is off": apitest.Refuse(503, "ServiceUnavailable", "error trying to reach service"),
-			"object that is too large":   apitest.Refuse(500, "InternalError", "etcdserver: request is too large"),
-			"request that is too large":  apitest.Refuse(500, "InternalError", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2361000 vs. 2097152)"),
-			"refusal":                    apitest.Refuse(403, "Forbidden", "no"),
-			"throttled":                  apitest.Refuse(429, "TooManyRequests", "later"),
-			"conflict":                   apitest.Refuse(409, "Conflict", "no"),
-		} {
-			e.history.mu.Lock()
-			before := e.history.losses
-			e.history.mu.Unlock()
-			e.fail(refusing("leaf", reply))
-			err := e.remove(e.Context(), "leaf")
-			if err == nil || !strings.Contains(err.Error(), reply.Body.(map[string]any)["message"].(string)) {
-				t.Errorf("%s: the answer became %v", name, err)
-			}
-			e.history.mu.Lock()
-			closes[name] = e.history.losses > before
-			e.history.mu.Unlock()
-			e.until(5*time.Second, "the gate is open", func() bool { return !e.history.closed.Load() })
-		}
-		if diff := cmp.Diff(map[string]bool{"storage in trouble": true, "time-out": true, "kind that is called so": true, "object that is called so": true, "conversion that fails": false, "webhook that fails": false,
-			"aggregated API that is off": false, "object that is too large": false, "request that is too large": false, "refusal": false, "throttled": false, "conflict": false}, closes); diff != "" {
-			t.Errorf("what closes the gate (-want +have):\n%s", diff)
-		}
-	})
-}
-
-func TestLongAnswerIsWholeAfterItWasLookedAt(t *testing.T) {
-	long := strings.Repeat("x", 10_000)
-	resp := &http.Response{StatusCode: 500, Body: io.NopCloser(strings.NewReader(long))}
-	if aboutItself(resp) {
-		t.Error("it is not about a webhook")
-	}
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != long {
-		t.Errorf("%d of %d bytes, %v", len(body), len(long), err)
-	}
 }
 
 // remove deletes a ConfigMap as requests do: it waits for contact, and the guard is the last to see
@@ -482,94 +355,36 @@ func (e *watching) remove(ctx context.Context, name string) error {
 	return client.Resource(fixture.ConfigMaps.WithVersion("v1")).Namespace("shop").Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
-func TestReadThatBeganBeforeContactWasLostProvesNothing(t *testing.T) {
+// TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed: the graph has each page of a list as it
+// comes, and nothing may follow from the first before the last.
+func TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
-		e.whole()
-		answer := make(chan struct{})
-		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/namespaces") {
-				<-answer
-			}
-			return nil
-		})
-		e.history.lost()
-		synctest.Wait() // a read is under way
-		e.history.lost()
-		answer <- struct{}{}
-		synctest.Wait()
-		if !e.history.closed.Load() {
-			t.Error("the gate is open")
-		}
-		close(answer)
-		e.until(time.Second, "the gate is open", func() bool { return !e.history.closed.Load() })
-	})
-}
-
-// Writes wait for a read that shows that the history goes on, and go on themselves however long it
-// takes.
-func TestSlowProofsDoNotStopWrites(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.configMap("leaf", "")
-		e.whole()
-		e.pass(probeEvery)
-		const slow = 3 * time.Second
-		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/namespaces") && strings.Contains(r.Query, "limit=1") {
-				<-time.After(slow)
-			}
-			return nil
-		})
-		e.pass(freshFor)
-		began := time.Now()
-		if err := e.remove(e.Context(), "leaf"); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took < slow || took > 2*slow {
-			t.Errorf("it took %s, want to wait for one read of %s", took, slow)
-		}
-	})
-}
-
-// An API server whose storage is replaced under it goes on listing what it had cached, at the
-// resourceVersions of before.
-func TestLeaseTellsOfAStorageThatWasReplacedUnderItsAPIServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		renew := func() {
-			e.api.Put("leases", "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: apiserver-1, namespace: kube-system, uid: lease, labels: {apiserver.kubernetes.io/identity: kube-apiserver}}}")
-		}
-		renew()
-		e.configMap("leaf", "")
-		e.whole()
+		e.configMap("a-leaf", ", ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: z-boss, uid: uid-z-boss}]")
+		e.configMap("z-boss", "")
+		e.many()
+		h := e.halt()
+		h.halfway()
+		h.goOn <- nil
+		e.untilState(time.Second, "configmaps", graph.Synced)
+		e.pass(2 * time.Second)
 		restore := e.api.Snapshot()
-		e.configMap("late", "")
-		renew()
-		e.pass(findEvery)
-		decided := e.history.Mark(e.Context())
-		cached := e.api.Get("leases.coordination.k8s.io/kube-system/apiserver-1")["metadata"].(map[string]any)["resourceVersion"]
-		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/namespaces") && strings.Contains(r.Query, "limit=1") {
-				return &apitest.Reply{Code: 200, Body: raw(fmt.Sprintf(
-					`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": %q}, "items": []}`, cached))}
-			}
-			return nil
-		})
-		restore(0)
-		renew()
-		// No connection has ended: what was decided before, and waited for its turn, is the first
-		// to know.
-		if err := e.remove(decided, "leaf"); !errors.Is(err, ErrRewound) && !errors.Is(err, ErrNoContact) {
-			t.Errorf("what was decided before was sent: %v", err)
+		e.api.Remove("configmaps/shop/z-boss")
+		e.pass(time.Second)
+		e.api.Down()
+		restore(1_000)
+		e.api.Up()
+		<-h.reached // its owner is on the next page
+		synctest.Wait()
+		if a := e.decides("uid-a-leaf"); a.Verb == graph.Delete && e.history.admit(e.Context()) == nil {
+			t.Errorf("requests may pass, and %s leaf: %s", a.Verb, a.Why)
 		}
-		e.until(probeEvery, "it is noticed", func() bool { return len(e.back()) > 0 })
-		if !strings.Contains(e.back()[0], "Lease apiserver-1 has resourceVersion") {
-			t.Errorf("it was noticed by %q", e.back())
-		}
-		e.pass(time.Minute)
-		if len(e.back()) != 1 {
-			t.Errorf("it was noticed by %q", e.back())
+		h.goOn <- nil
+		<-h.reached
+		h.goOn <- nil
+		e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 && e.store.Rewound() == "" })
+		if a := e.decides("uid-a-leaf"); a.Verb != graph.Keep {
+			t.Errorf("%s leaf: %s", a.Verb, a.Why)
 		}
 	})
 }

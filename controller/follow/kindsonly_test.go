@@ -166,7 +166,7 @@ func TestHistoryThatWentBackIsOverOnceAllIsFollowed(t *testing.T) {
 		all := e.startKinds()
 		restore := e.api.Snapshot()
 		e.configMap("late", ", uid: uid-late")
-		e.pass(probeEvery)
+		e.pass(2 * time.Minute) // a bookmark comes
 		e.api.Down()
 		restore(0)
 		e.api.Up()

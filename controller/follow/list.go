@@ -16,71 +16,88 @@ import (
 const listPage = 5000
 
 // list reads all objects of the kind, as they are now: never older ones, whatever client-go would
-// be content with. The first time the graph has them as they come, and what is returned has none.
+// be content with. The graph has them as they come, and what is returned has none.
 func (f *follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	if !f.listBegins() {
+	c := f.listBegins()
+	if c == nil {
 		return nil, context.Canceled
 	}
 	defer f.lists.Done()
 	f.trying()
-	list, err := f.pages(ctx, f.page)
+	version, err := f.pages(ctx, c, f.page)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took so long that the API server has forgotten their version
-		list, err = f.pages(ctx, 0)
+		version, err = f.pages(ctx, c, 0)
 	}
 	f.tried(ctx, err)
-	return list, err
+	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, err
 }
 
-// listBegins notes that there is a list now. False: the kind is not followed any more.
-func (f *follower) listBegins() bool {
+// listBegins notes that there is a list now; nil: the kind is not followed any more.
+func (f *follower) listBegins() *coming {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.done {
-		f.lists.Add(1)
+	if f.done {
+		return nil
 	}
-	return !f.done
+	f.lists.Add(1)
+	f.begun++
+	c := &coming{number: f.begun, first: !f.listed}
+	if f.check {
+		c.upTo = f.Reached.Load()
+	}
+	return c
 }
 
-// pages reads a list in pages of some objects; 0: as a whole.
-func (f *follower) pages(ctx context.Context, limit int64) (*metav1.PartialObjectMetadataList, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	if !f.unseen() {
-		return list, f.eachPage(ctx, limit, &list.ListMeta, func(m *metav1.PartialObjectMetadata) {
-			trim(m)
-			list.Items = append(list.Items, *m)
-		})
+// pages reads a list in pages of some objects, 0: as a whole, and returns its version.
+func (f *follower) pages(ctx context.Context, c *coming, limit int64) (version string, err error) {
+	f.open(c)
+	version, err = f.eachPage(ctx, c, limit)
+	if err == nil {
+		f.flush(c)
+		err = f.contradicted(c, version)
 	}
-	f.open()
-	err := f.eachPage(ctx, limit, &list.ListMeta, f.take)
 	switch {
 	case err == nil:
-		f.first.version = list.ResourceVersion
+		f.coming = c
 	case ctx.Err() == nil: // else who ended it has the graph forget the whole kind, or ends the process
-		f.abandon()
+		f.abandon(c)
 	}
-	return list, err
+	return version, err
 }
 
-// eachPage hands on the objects of all pages, and notes the version, which is that of the first.
-// However many objects there are, pages that bring none of them end it.
-func (f *follower) eachPage(ctx context.Context, limit int64, is *metav1.ListMeta, take func(*metav1.PartialObjectMetadata)) error {
+// contradicted says so where a list cannot come after what was seen of its kind.
+func (f *follower) contradicted(c *coming, version string) error {
+	why := c.why
+	if v, seen := VersionNumber(version), f.Reached.Load(); why == "" && v != 0 && v < seen {
+		why = fmt.Sprintf("resourceVersion %d, and it was %d before", v, seen)
+	}
+	if why == "" {
+		return nil
+	}
+	f.history.contradicted(f.gvr, why)
+	return fmt.Errorf("list %s: %w", f.Kind, ErrRewound)
+}
+
+// eachPage takes in the objects of all pages, and returns the version of the first: from there the
+// watch goes on. However many objects there are, pages that bring none of them end it.
+func (f *follower) eachPage(ctx context.Context, c *coming, limit int64) (version string, err error) {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
 		m, err := metaonly.Page(witnessed(ctx, f.failed), f.resource, page, func(m *metav1.PartialObjectMetadata) {
 			pages.Saw(&m.ObjectMeta)
-			take(m)
+			f.take(c, m)
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
 		if page.Continue == "" {
-			is.ResourceVersion = m.ResourceVersion
+			version = m.ResourceVersion
 		}
 		if err := pages.Next(m.Continue); err != nil {
-			return fmt.Errorf("list %s: %w", f.gvr.GroupResource(), err)
+			return "", fmt.Errorf("list %s: %w", f.gvr.GroupResource(), err)
 		}
-		if page.Continue = m.Continue; page.Continue == "" {
-			return nil
+		if page.Continue = m.Continue; page.Continue == "" || c.why != "" {
+			return version, nil
 		}
 	}
 }

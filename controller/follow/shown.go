@@ -130,7 +130,7 @@ func (w *Watcher) showAll(ctx context.Context, to uint64) {
 		return
 	}
 	for f, why := range late {
-		f.silent(why)
+		f.again(why)
 	}
 }
 
@@ -159,7 +159,8 @@ func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) stri
 		!errors.Is(err, context.DeadlineExceeded) {
 		return ""
 	}
-	if version, err := f.history.versionOf(ctx, f.gvr); err == nil && version < to {
+	list, listErr := f.resource.List(within, metav1.ListOptions{Limit: 1})
+	if listErr == nil && VersionNumber(list.ResourceVersion) < to {
 		return ""
 	}
 	return fmt.Sprintf("it does not show what was written until resourceVersion %d: %v", to, err)

@@ -70,7 +70,7 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 					t.Errorf("widgets are behind: %s", why)
 				}
 				e.fail(nil)
-				e.until(2*mostRetry+shortWatch, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
+				e.until(2*mostRetry, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 			})
 		})
 	}

@@ -70,20 +70,6 @@ func (s *Store) Apply(events ...graph.Event) {
 	s.notify(ending, rest, changed)
 }
 
-// ApplyIf takes in the event that f makes of what it sees in the graph, if any: nothing comes in
-// between.
-func (s *Store) ApplyIf(f func(*graph.Graph) graph.Event) {
-	var dirty []types.UID
-	s.mu.Lock()
-	if ev := f(s.graph); ev != nil {
-		dirty = s.graph.Apply(ev)
-	}
-	ending, rest := s.workLocked(dirty)
-	changed := s.graph.ChangedNamespaces()
-	s.mu.Unlock()
-	s.notify(ending, rest, changed)
-}
-
 // Drain has f told of the draining namespaces whose content changes, from now on.
 func (s *Store) Drain(f func(names []string)) { s.changed.Store(&f) }
 
@@ -154,28 +140,6 @@ func (s *Store) History() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.History()
-}
-
-// contradiction says why a complete list cannot come after what was seen of its kind; "" if it can.
-func (s *Store) contradiction(kind schema.GroupResource, list []any, version uint64) string {
-	const piece = 256
-	for len(list) > 0 {
-		n := min(piece, len(list))
-		s.mu.Lock()
-		for _, obj := range list[:n] {
-			m, ok := obj.(*metav1.PartialObjectMetadata)
-			if !ok {
-				continue // whoever takes it in says so
-			}
-			if why := s.graph.Contradicts(graph.ObjectOf(kind, m), version); why != "" {
-				s.mu.Unlock()
-				return why
-			}
-		}
-		s.mu.Unlock()
-		list = list[n:]
-	}
-	return ""
 }
 
 // Stats are counts of the graph, as it is now.

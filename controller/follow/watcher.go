@@ -1,11 +1,9 @@
 package follow
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +47,7 @@ type Watcher struct {
 	watches   metadata.Interface // of whole kinds, for the reflectors
 	store     *Store
 	History   *History
+	faults    atomic.Int64 // see hourly.go
 	ignored   sets.Set[schema.GroupResource]
 	log       logr.Logger
 	metrics   *metrics
@@ -71,7 +70,6 @@ type Watcher struct {
 
 type kindWatch struct {
 	gvr      schema.GroupVersionResource
-	feed     *Feed
 	follower *follower
 	leaving  bool
 	cancel   context.CancelFunc
@@ -108,7 +106,7 @@ func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, 
 		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
 		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
 	}
-	w.History = newHistory(m, d, w, log)
+	w.History = newHistory(d, w, log)
 	return w
 }
 
@@ -123,6 +121,7 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	defer w.wg.Wait()
 	w.wg.Go(func() { w.History.run(ctx) })
 	w.wg.Go(func() { w.show(ctx) })
+	w.wg.Go(func() { w.listHourly(ctx) })
 	var known []graph.Resource
 	failed := false // as a whole: no namespace can go before it succeeds
 	refresh := func() {
@@ -237,7 +236,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
 	f := &Feed{Kind: gr, Store: w.store, listeners: w.listeners}
-	k.feed = f
+	f.faults = func(found []fault) { f.wrong(w, found) }
 	switch gr {
 	case kinds.APIServices:
 		f.seen = func(string, Change) { w.ask() }
@@ -248,8 +247,12 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	case kinds.MutatingConfigurations, kinds.ValidatingConfigurations:
 		f.seen = w.listeners.webhooks
 	}
-	k.follower = newFollower(f, gvr, w.watches, w.History, w.log)
-	k.follower.page = w.page
+	client := w.watches
+	if gr == kinds.Namespaces { // requests go by the same connection, and so it is known when that ends
+		client = w.Metadata
+	}
+	k.follower = newFollower(f, gvr, client, w.History, w.log)
+	k.follower.page, k.follower.contact = w.page, gr == kinds.Namespaces
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
 		defer close(k.done)
@@ -287,25 +290,20 @@ func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 	})
 }
 
-// Followed is a kind and what feeds it.
-type Followed struct {
-	GVR  schema.GroupVersionResource
-	Feed *Feed
-}
-
-// Followed are the kinds that are watched, sorted.
-func (w *Watcher) Followed() []Followed {
+// followers are who follow the kinds that are watched.
+func (w *Watcher) followers() (all []*follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kinds := make([]Followed, 0, len(w.running))
 	for _, k := range w.running {
 		if !k.leaving {
-			kinds = append(kinds, Followed{k.gvr, k.feed})
+			all = append(all, k.follower)
 		}
 	}
-	slices.SortFunc(kinds, func(a, b Followed) int { return cmp.Compare(a.Feed.Kind.String(), b.Feed.Kind.String()) })
-	return kinds
+	return all
 }
+
+// doubt forgets what was seen to go of a kind: it is looked up.
+func (w *Watcher) doubt(kind schema.GroupResource) { w.store.Apply(graph.KindRewound{Kind: kind}) }
 
 // wentBack is what happens when the history of the API server does: it is told, and all that was
 // seen is void.
@@ -380,7 +378,7 @@ func (w *Watcher) CutOff(kind schema.GroupResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := w.running[kind]
-	return k != nil && k.feed.cutOff.Load()
+	return k != nil && k.follower.cutOff.Load()
 }
 
 // Undiscovered are the group versions that do not answer and of which nothing is known.

@@ -105,7 +105,7 @@ func TestStopJoinsAll(t *testing.T) {
 		"while the history goes back": func(e *watching) {
 			restore := e.api.Snapshot()
 			e.configMap("late", "")
-			e.pass(probeEvery)
+			e.pass(5 * time.Second)
 			e.api.Down()
 			restore(0)
 			e.api.Up()

@@ -28,17 +28,17 @@ import (
 // watching is what watches a cluster, on an API server in memory.
 type watching struct {
 	*testing.T
-	api     *apitest.Server
-	store   *Store
-	history *History
-	watcher *Watcher
-	rewound []string // why, each time
+	api      *apitest.Server
+	store    *Store
+	history  *History
+	watcher  *Watcher
+	rewound  []string // why, each time
+	registry *prometheus.Registry
 
 	mu     sync.Mutex
 	served map[string]string // resource.group: kind and version, as "ConfigMap v1"
 	faults func(apitest.Request) *apitest.Reply
 	lists  map[string]int // whole lists, by resource
-	probes map[string]int // lists of a single object
 	// alter changes what is sent.
 	alter func(*http.Request)
 	// hang tells which requests wait until the API server gives them up, by their path; nil: none
@@ -46,6 +46,8 @@ type watching struct {
 	hang func(path string) bool
 	// later adds to each 429 when to come again.
 	later bool
+	// transport is what sends all requests.
+	transport http.RoundTripper
 	// page stands before each page of a list but the first, if it is not nil.
 	page func(resource string, r *http.Request, next http.RoundTripper) (*http.Response, error)
 }
@@ -53,7 +55,7 @@ type watching struct {
 // newWatching serves namespaces, ConfigMaps, and a custom kind. It is run by start.
 func newWatching(t *testing.T) *watching {
 	t.Helper()
-	e := &watching{T: t, api: apitest.New(), store: NewStore(), lists: map[string]int{}, probes: map[string]int{},
+	e := &watching{T: t, api: apitest.New(), store: NewStore(), lists: map[string]int{}, registry: prometheus.NewRegistry(),
 		served: map[string]string{"namespaces": "Namespace v1", "configmaps": "ConfigMap v1", "widgets.example.com": "Widget v1"}}
 	e.api.Intercept(e.answer)
 	e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
@@ -81,6 +83,7 @@ func newWatching(t *testing.T) *watching {
 		}
 		return resp, err
 	})}
+	e.transport = config.Transport
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,7 @@ func newWatching(t *testing.T) *watching {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.watcher = NewWatcher(disco, meta, e.store, sets.New[schema.GroupResource](), logr.Discard(), prometheus.NewRegistry())
+	e.watcher = NewWatcher(disco, meta, e.store, sets.New[schema.GroupResource](), logr.Discard(), e.registry)
 	e.history = e.watcher.History
 	e.watcher.Listen(Listener{Rewound: func(why string) {
 		e.mu.Lock()
@@ -123,10 +126,8 @@ func (e *watching) answer(r apitest.Request) *apitest.Reply {
 	faults := e.faults
 	resource := r.Path[strings.LastIndex(r.Path, "/")+1:]
 	switch {
-	case strings.Contains(r.Query, "resourceVersionMatch=Exact"): // a landmark
 	case strings.Contains(r.Query, "continue="):
 	case strings.Contains(r.Query, "limit=1&") || strings.HasSuffix(r.Query, "limit=1"):
-		e.probes[resource]++
 	case !strings.Contains(r.Query, "watch=true"):
 		e.lists[resource]++
 	}
@@ -259,12 +260,6 @@ func (e *watching) listsOf(resource string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lists[resource]
-}
-
-func (e *watching) probesOf(resource string) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.probes[resource]
 }
 
 // back is why the history went back, each time.

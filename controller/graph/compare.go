@@ -1,11 +1,6 @@
 package graph
 
-import (
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-)
+import "strconv"
 
 // Standing is how the graph stands to an object as a live read showed it.
 type Standing uint8
@@ -29,37 +24,6 @@ func (g *Graph) Compare(o *Object) Standing {
 		return Different
 	}
 	return Level
-}
-
-// Version is the resourceVersion that the graph has of an object; false if it has none.
-func (g *Graph) Version(kind schema.GroupResource, uid types.UID) (string, bool) {
-	id := g.nodeOf(g.slotIDs[kind], g.find(uid))
-	if id == 0 {
-		return "", false
-	}
-	return g.versionOf(id), true
-}
-
-// Unlisted copies up to n objects of a kind that a list did not show although they are not younger
-// than it, from a cursor that starts at 0, and returns the next cursor, 0 at the end. One call
-// looks at a bounded part of the graph.
-func (g *Graph) Unlisted(kind schema.GroupResource, listed func(types.UID) bool, version uint64, from uint32, n int) ([]Ref, uint32) {
-	const most = 1 << 14
-	slotID := g.slotIDs[kind]
-	if slotID == 0 {
-		return nil, 0
-	}
-	var refs []Ref
-	for id := max(from, 1); id < g.nodes.next; id++ {
-		if len(refs) == n || id-from >= most {
-			return refs, id
-		}
-		v := g.nodes.at(id)
-		if v.entry != 0 && v.slot == slotID && v.version != 0 && v.version <= version && !listed(g.uidOf(v.entry)) {
-			refs = append(refs, g.refOf(id))
-		}
-	}
-	return refs, 0
 }
 
 // number is a resourceVersion as a number; 0 if it is none.

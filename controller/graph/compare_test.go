@@ -1,12 +1,9 @@
 package graph_test
 
 import (
-	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/script"
@@ -40,34 +37,5 @@ func TestGraphIsComparedByUIDVersionAndContent(t *testing.T) {
 		if have := g.Compare(object(c.live)); have != c.want {
 			t.Errorf("%s: %d, want %d", name, have, c.want)
 		}
-	}
-}
-
-// TestUnlistedAreThoseThatAListShouldHaveShown: neither what it did show, nor what is younger, nor
-// what is of another kind.
-func TestUnlistedAreThoseThatAListShouldHaveShown(t *testing.T) {
-	g := graph.New()
-	g.Apply(graph.Serving{Resources: script.Usual()})
-	for i := range 9 {
-		name := fmt.Sprint("o", i)
-		kind := podKind
-		if i == 8 {
-			kind = gizmoKind // not watched: it is not taken in
-		}
-		g.Apply(graph.Observed{Object: &graph.Object{Kind: kind, UID: types.UID(name), Namespace: "x", Name: name, ResourceVersion: fmt.Sprint(i + 1)}})
-	}
-	var have []string
-	for next, first := uint32(0), true; first || next != 0; first = false {
-		var refs []graph.Ref
-		refs, next = g.Unlisted(podKind, func(uid types.UID) bool { return uid == "o1" || uid == "o2" }, 6, next, 2)
-		if len(refs) > 2 {
-			t.Errorf("asked for two, got %v", refs)
-		}
-		for _, r := range refs {
-			have = append(have, r.Name)
-		}
-	}
-	if diff := cmp.Diff([]string{"o0", "o3", "o4", "o5"}, have); diff != "" {
-		t.Errorf("unlisted (-want +have):\n%s", diff)
 	}
 }

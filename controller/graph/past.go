@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// Contradicts says why an object, as a complete list shows it, cannot come after what was seen of
-// it: it was seen to go, or at a later resourceVersion although the list is not older than that. ""
-// if it can. So it is after a restore that made resourceVersions go on from where they were.
-func (g *Graph) Contradicts(o *Object, listVersion uint64) string {
+// Contradicts says why an object, as a later list shows it, cannot come after what was seen of it:
+// it was seen to go, or at a later resourceVersion. "" if it can. So it is after a restore, also if
+// that made resourceVersions go on from where they were.
+func (g *Graph) Contradicts(o *Object) string {
 	if slot, went := g.recentlyDeleted.slotOf(o.UID); went && slot == g.slotIDs[o.Kind] {
 		return fmt.Sprintf("%s is there again after its deletion was seen, under the same uid", nsName(o.Namespace, o.Name))
 	}
@@ -23,7 +23,7 @@ func (g *Graph) Contradicts(o *Object, listVersion uint64) string {
 	}
 	seen := g.nodes.at(id).version
 	version, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil || seen <= version || seen > listVersion {
+	if err != nil || seen <= version {
 		return ""
 	}
 	return fmt.Sprintf("%s has resourceVersion %d, and was seen at %d before", nsName(o.Namespace, o.Name), version, seen)

@@ -62,9 +62,6 @@ type RestoreOptions struct {
 	// Bump makes revisions go on so much further, and marks all before as compacted; 0: they go
 	// back.
 	Bump uint64
-	// KeepAPIServer lets the API server run while etcd is restored under it. Kubernetes'
-	// documentation says not to.
-	KeepAPIServer bool
 }
 
 // Restore puts etcd back to a snapshot: the API server is ended and started again around it.
@@ -74,10 +71,8 @@ func (p *Plane) Restore(ctx context.Context, snapshot string, o RestoreOptions) 
 		return err
 	}
 	server, etcd := p.Child(APIServer), p.Child(Etcd)
-	if !o.KeepAPIServer {
-		_ = server.Stop(2 * time.Second) // as in RestartAPIServer
-	}
-	_ = etcd.Stop(DefaultGrace) // what it stored goes away, so it may be killed as well: an API server that stays holds it up
+	_ = server.Stop(2 * time.Second) // as in RestartAPIServer
+	_ = etcd.Stop(DefaultGrace)      // what it stored goes away, so it may be killed as well
 	dir := filepath.Join(p.Dir, "etcd")
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove what etcd stored: %w", err)
@@ -95,9 +90,6 @@ func (p *Plane) Restore(ctx context.Context, snapshot string, o RestoreOptions) 
 	}
 	if err := p.await(ctx, etcd, answers(localClient(), p.etcdURL()+"/health")); err != nil {
 		return err
-	}
-	if o.KeepAPIServer {
-		return p.awaitAPIServer(ctx, server)
 	}
 	if err := p.start(ctx, server); err != nil {
 		return err
