@@ -225,7 +225,7 @@ verify: ## formatting, module files, generated files
 
 # It is not in verify, for which the generators would have to be built.
 generated: ## that what is made of the API's types is as they are
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; set -e; cd policies/v1alpha1; \
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; set -e; cd policies/v1beta1; \
 	  $(GO) tool -modfile=../../go.tools.mod controller-gen object crd paths=. output:object:dir=$$dir output:crd:dir=$$dir/crds; \
 	  $(GO) tool -modfile=../../go.tools.mod crd-ref-docs --log-level=ERROR --source-path=. --config=reference/config.yaml \
 	    --templates-dir=reference --renderer=markdown --output-path="$$dir/api.md"; \

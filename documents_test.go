@@ -46,7 +46,7 @@ func TestReasonsOfEventsAreDocumented(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/operating.md"), "\n## Events\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	shared := map[string]string{}
-	files, err := filepath.Glob("policies/v1alpha1/*.go")
+	files, err := filepath.Glob("policies/v1beta1/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ import (
 )
 
 // askVersion is the apiVersion of what these commands print as JSON and YAML.
-const askVersion = "insight.weir.dev/v1alpha1"
+const askVersion = "insight.weir.dev/v1beta1"
 
 // Root returns the plugin's command.
 func Root() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // factReader reads what metadata does not tell. What it cannot read it notes in the World, which
@@ -88,7 +88,7 @@ func (r *factReader) events(ctx context.Context, namespaces []string) (out []cor
 		if err == nil && !all {
 			// Cascades may be many, and must not hide what is refused now.
 			r.world.Missed("all Events Cascade in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
-			some, all, err = r.eventsOf(ctx, in, "source=weir,reason!="+v1alpha1.ReasonCascade)
+			some, all, err = r.eventsOf(ctx, in, "source=weir,reason!="+v1beta1.ReasonCascade)
 			out = append(out, some...)
 			if !all && err == nil {
 				r.world.Missed("all Events in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
@@ -107,7 +107,7 @@ func (r *factReader) heard(ctx context.Context, in string) {
 	if !r.world.Ends() {
 		return
 	}
-	events, _, err := r.eventsOf(ctx, in, "source=weir,reason="+v1alpha1.ReasonCollectionRefused)
+	events, _, err := r.eventsOf(ctx, in, "source=weir,reason="+v1beta1.ReasonCollectionRefused)
 	if err != nil {
 		r.missed(eventKind, in, "", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // eventServer answers lists of Events: of Cascades as many pages as are asked for, and one refusal.
@@ -34,11 +34,11 @@ func eventServer(pages int) *apitest.Server {
 		var items []map[string]any
 		if query.Get("fieldSelector") == "source=weir" && page < pages {
 			for i := range eventPage {
-				items = append(items, event(v1alpha1.ReasonCascade, fmt.Sprintf("%d-%d", page, i)))
+				items = append(items, event(v1beta1.ReasonCascade, fmt.Sprintf("%d-%d", page, i)))
 			}
 			list["metadata"] = map[string]any{"resourceVersion": "1", "continue": fmt.Sprint(page + 1)}
 		} else {
-			items = append(items, event(v1alpha1.ReasonCollectionRefused, "refusal"))
+			items = append(items, event(v1beta1.ReasonCollectionRefused, "refusal"))
 		}
 		list["items"] = items
 		return &apitest.Reply{Code: http.StatusOK, Body: list}
@@ -61,7 +61,7 @@ func TestManyCascadesHideNoRefusal(t *testing.T) {
 		refused := 0
 		events := (&factReader{client, w}).events(t.Context(), []string{"shop"})
 		for i := range events {
-			if events[i].Reason == v1alpha1.ReasonCollectionRefused {
+			if events[i].Reason == v1beta1.ReasonCollectionRefused {
 				refused++
 			}
 		}

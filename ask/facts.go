@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 	namespaceKind  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	eventKind      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	attachmentKind = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
-	heldKind       = v1alpha1.GroupVersion.WithResource("heldcollections")
+	heldKind       = v1beta1.GroupVersion.WithResource("heldcollections")
 	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
@@ -74,8 +74,8 @@ func factsOf(ctx context.Context, client dynamic.Interface, running *components,
 	}
 	f.Components = running.of(ctx, w, wants.Finalizers)
 	kind := gvr.GroupResource()
-	if slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
-		f.Held = r.get(ctx, heldKind, v1alpha1.HeldRequested+kind.String())
+	if slices.Contains(object.GetFinalizers(), v1beta1.Finalizer) {
+		f.Held = r.get(ctx, heldKind, v1beta1.HeldRequested+kind.String())
 	}
 	switch kind {
 	case claimKind.GroupResource():

@@ -21,7 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // client is one of an API server in memory.
@@ -59,7 +59,7 @@ func factsTown() *apitest.Server {
 	} {
 		api.Put("apiservices", "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: "+name+"}, status: {conditions: "+conditions+"}}")
 	}
-	api.Put("heldcollections", "{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: requested.pods}}")
+	api.Put("heldcollections", "{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: requested.pods}}")
 	return api
 }
 
@@ -112,7 +112,7 @@ func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
 		"a pod on a node that is gone":     {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "node gone true", 2},
 		"a pod on no node":                 {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
 		"a namespace":                      {namespaceKind, "kind: Namespace, metadata: {name: shop" + going + "}", "v1.down: no endpoints; v1.lost: not asked", 1},
-		"one whose deletion is held":       {podKind, "kind: Pod, metadata: {name: web, namespace: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1alpha1.Finalizer + "]}", "held by requested.pods", -1},
+		"one whose deletion is held":       {podKind, "kind: Pod, metadata: {name: web, namespace: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1beta1.Finalizer + "]}", "held by requested.pods", -1},
 		"one whose namespace is gone":      {podKind, "kind: Pod, metadata: {name: web, namespace: ghost" + going + "}", "namespace gone", 1},
 		"another kind of the same name":    {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pods"}, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "", 1},
 		"one that is held, and not Weir's": {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},

@@ -15,7 +15,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/ask/insight"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func historyCommand() *cobra.Command {
@@ -117,7 +117,7 @@ func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.E
 	if err != nil {
 		return nil, err
 	}
-	for _, reason := range []string{v1alpha1.ReasonCascade, v1alpha1.ReasonRequested} {
+	for _, reason := range []string{v1beta1.ReasonCascade, v1beta1.ReasonRequested} {
 		for options := (metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: 1000}); ; {
 			page, err := client.Events(namespace).List(ctx, options)
 			if err != nil {

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // rule gives the town a DeletionPolicy about ConfigMaps, and a user jo, whom no right lets past it.
 func (w *town) rule(spec map[string]any) {
 	w.Helper()
 	verbs := metav1.Verbs{"list", "watch", "get"}
-	w.groups = map[string][]metav1.APIResource{"weir.dev/v1alpha1": {
+	w.groups = map[string][]metav1.APIResource{"weir.dev/v1beta1": {
 		{Name: "deletionpolicies", SingularName: "deletionpolicy", Kind: "DeletionPolicy", Verbs: verbs},
 		{Name: "ownerreferencepolicies", SingularName: "ownerreferencepolicy", Kind: "OwnerReferencePolicy", Verbs: verbs},
 		{Name: "drainpolicies", SingularName: "drainpolicy", Kind: "DrainPolicy", Verbs: verbs},
@@ -33,7 +33,7 @@ func (w *town) rule(spec map[string]any) {
 		delete(spec, "conditions")
 	}
 	spec["match"] = match
-	text, err := json.Marshal(map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "maps"}, "spec": spec})
+	text, err := json.Marshal(map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "maps"}, "spec": spec})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 func TestWhatABrakeHoldsIsPlanned(t *testing.T) {
 	w := newTown(t)
 	w.rule(map[string]any{"brake": map[string]any{"maxObjects": 1}})
-	held := ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1alpha1.Finalizer + "]"
+	held := ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1beta1.Finalizer + "]"
 	w.put("boss", "", held)
 	w.put("alone", "", held)
 	s := w.run("plan", "held/requested.configmaps", "-o", "name")

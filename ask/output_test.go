@@ -154,7 +154,7 @@ var cluster = regexp.MustCompile(` --kubeconfig=\S*`)
 // renamed breaks them.
 var marketYAML = map[string]string{
 	"plan cm twig wait": `
-apiVersion: insight.weir.dev/v1alpha1
+apiVersion: insight.weir.dev/v1beta1
 held: ""
 items:
 - kind: configmaps
@@ -206,7 +206,7 @@ unread: []
 verdicts: null
 `,
 	"tree cm leaf --down": `
-apiVersion: insight.weir.dev/v1alpha1
+apiVersion: insight.weir.dev/v1beta1
 kind: Tree
 roots:
 - asked: true
@@ -228,7 +228,7 @@ roots:
 unread: []
 `,
 	"why cm held": `
-apiVersion: insight.weir.dev/v1alpha1
+apiVersion: insight.weir.dev/v1beta1
 causes:
 - actor: the component behind the finalizer example.com/hold
   what: the finalizer example.com/hold holds it
@@ -244,7 +244,7 @@ tried: null
 unread: []
 `,
 	"pending": `
-apiVersion: insight.weir.dev/v1alpha1
+apiVersion: insight.weir.dev/v1beta1
 groups:
 - actor: the component behind the finalizer example.com/hold
   items:
@@ -258,7 +258,7 @@ kind: PendingDeletions
 unread: []
 `,
 	"orphans": `
-apiVersion: insight.weir.dev/v1alpha1
+apiVersion: insight.weir.dev/v1beta1
 items:
 - fate: delete
   kind: configmaps
@@ -269,8 +269,8 @@ items:
 kind: Orphans
 unread: []
 `,
-	"history":  "apiVersion: insight.weir.dev/v1alpha1\nitems: []\nkind: History\n",
-	"policies": "apiVersion: insight.weir.dev/v1alpha1\nitems: []\nkind: Policies\n",
+	"history":  "apiVersion: insight.weir.dev/v1beta1\nitems: []\nkind: History\n",
+	"policies": "apiVersion: insight.weir.dev/v1beta1\nitems: []\nkind: Policies\n",
 }
 
 // TestAnswersForPrograms: as YAML, and as JSON, which says the same.

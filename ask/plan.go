@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/ask/insight"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // The exit codes of plan --exit-code.
@@ -182,7 +182,7 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 	}
 	var d insight.Deletion
 	judge.Rule(ctx, &d)
-	of, requested := strings.CutPrefix(name, v1alpha1.HeldRequested)
+	of, requested := strings.CutPrefix(name, v1beta1.HeldRequested)
 	kind := schema.ParseGroupResource(of)
 	if requested {
 		d.Roots, d.Decided = w.Limited(kind, d.Enforce), true

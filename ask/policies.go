@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func policiesCommand() *cobra.Command {
@@ -64,7 +64,7 @@ type policyReader struct {
 	missed func(what string, err error)
 }
 
-func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, events []corev1.Event, err error) {
+func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, events []corev1.Event, err error) {
 	objects, err := dynamic.NewForConfig(r.config)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 		return nil, nil, err
 	}
 	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
-		list, err := objects.Resource(v1alpha1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+		list, err := objects.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue // there is no such kind: its definition is not installed
@@ -86,7 +86,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 		}
 		for i := range list.Items {
 			u := &list.Items[i]
-			p := v1alpha1.FilePolicy{Kind: u.GetKind(), Name: u.GetName()}
+			p := v1beta1.FilePolicy{Kind: u.GetKind(), Name: u.GetName()}
 			p.Spec, _ = u.Object["spec"].(map[string]any)
 			if status, ok := u.Object["status"].(map[string]any); ok {
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p.Status); err != nil {
@@ -100,7 +100,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
-	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonPolicyError})
+	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1beta1.ReasonPolicyError})
 	if err != nil {
 		r.missed("last errors", err)
 		return append(all, files...), nil, nil
@@ -109,13 +109,13 @@ func (r *policyReader) read(ctx context.Context) (all []v1alpha1.FilePolicy, eve
 }
 
 // files are the policies that the controller tells of.
-func (r *policyReader) files(ctx context.Context, core kubernetes.Interface) (all []v1alpha1.FilePolicy, err error) {
-	m, err := core.CoreV1().ConfigMaps(r.home).Get(ctx, v1alpha1.FilePolicies, metav1.GetOptions{})
+func (r *policyReader) files(ctx context.Context, core kubernetes.Interface) (all []v1beta1.FilePolicy, err error) {
+	m, err := core.CoreV1().ConfigMaps(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(m.Data[v1alpha1.FilePoliciesKey]), &all); err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", r.home, v1alpha1.FilePolicies, err)
+	if err := json.Unmarshal([]byte(m.Data[v1beta1.FilePoliciesKey]), &all); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", r.home, v1beta1.FilePolicies, err)
 	}
 	return all, nil
 }

@@ -12,11 +12,11 @@ import (
 
 // listOf is the answer to a list of policies.
 func listOf(items ...any) *apitest.Reply {
-	return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items}}
+	return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "List", "metadata": map[string]any{"resourceVersion": "1"}, "items": items}}
 }
 
 func policy(kind, name string, spec, status map[string]any) map[string]any {
-	return map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec, "status": status}
+	return map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec, "status": status}
 }
 
 func condition(of, status, message string) map[string]any {

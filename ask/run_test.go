@@ -180,12 +180,12 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan of two":                 {nil, "plan cm/leaf cm/twig", []string{"Plan: 2 objects are deleted"}, ""},
 		"a plan with orphans":           {nil, "plan cm boss --cascade=orphan", []string{"Plan: 1 object is deleted in 2 steps, 1 is kept and loses a reference."}, ""},
 		"a plan, names only":            {nil, "plan cm boss -o name", nil, ""},
-		"a plan as JSON":                {nil, "plan cm boss -o json", []string{`"apiVersion": "insight.weir.dev/v1alpha1"`, `"kind": "Plan"`, `"name": "twig"`}, ""},
-		"a plan as YAML":                {nil, "plan cm boss -o yaml", []string{"apiVersion: insight.weir.dev/v1alpha1\n", "kind: Plan\n"}, ""},
+		"a plan as JSON":                {nil, "plan cm boss -o json", []string{`"apiVersion": "insight.weir.dev/v1beta1"`, `"kind": "Plan"`, `"name": "twig"`}, ""},
+		"a plan as YAML":                {nil, "plan cm boss -o yaml", []string{"apiVersion: insight.weir.dev/v1beta1\n", "kind: Plan\n"}, ""},
 		"a plan as a graph":             {nil, "plan cm boss -o dot", []string{"digraph", "twig"}, ""},
 		"a plan of what a selector has": {func(w *town) { w.put("red", "", ", labels: {colour: red}") }, "plan cm -l colour=red", []string{"red"}, ""},
 		"a plan of a kind that is held": {func(w *town) {
-			w.api.Put("heldcollections", `{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: widgets.example.com}}`)
+			w.api.Put("heldcollections", `{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: widgets.example.com}}`)
 		}, "plan held/widgets.example.com", []string{"Plan: nothing is deleted."}, ""},
 		"a plan of a kind that holds none":   {nil, "plan held/configmaps", []string{"Plan: nothing is deleted."}, ""},
 		"a plan of what nothing holds":       {nil, "plan held/configmap", nil, "plan held/configmap: there is no such HeldCollection, and no kind of that name: kubectl get held lists what is held"},
@@ -312,7 +312,7 @@ func TestAPlanThatIsKeptIsChecked(t *testing.T) {
 		"another has its name":      {func(w *town) { w.api.Forget("configmaps/shop/boss"); w.put("boss", "", ", uid: other") }, exitChanged, "boss"},
 		"a kind may not be listed":  {func(w *town) { w.refuse("/secrets", 403, "Forbidden", "you may not") }, exitChanged, "secrets"},
 		"the file is another thing": {func(w *town) { w.keep(`{"apiVersion": "v1", "kind": "List"}`) }, 1, ""},
-		"the file is cut off":       {func(w *town) { w.keep(`{"apiVersion": "insight.weir.dev/v1alpha1", "ki`) }, 1, ""},
+		"the file is cut off":       {func(w *town) { w.keep(`{"apiVersion": "insight.weir.dev/v1beta1", "ki`) }, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(t)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // whoCollects finds out for the webhook who collects garbage, by the canary in a namespace; nil
@@ -26,16 +26,16 @@ func whoCollects(b *begun, namespace string) (func(context.Context) (policies.Co
 		return nil, fmt.Errorf("make a client for the canary: %w", err)
 	}
 	return func(ctx context.Context) (policies.Collector, error) {
-		canary, err := core.ConfigMaps(namespace).Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+		canary, err := core.ConfigMaps(namespace).Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return policies.OthersCollect, nil
 		case err != nil:
-			return policies.CollectorUnknown, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1alpha1.CollectorCanary, err)
+			return policies.CollectorUnknown, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1beta1.CollectorCanary, err)
 		}
 		who, err := policies.CollectorBy(&canary.ObjectMeta, b.state.Now())
 		if err != nil {
-			return who, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1alpha1.CollectorCanary, err)
+			return who, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1beta1.CollectorCanary, err)
 		}
 		return who, nil
 	}, nil

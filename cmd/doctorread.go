@@ -24,7 +24,7 @@ import (
 	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -141,7 +141,7 @@ func (p *patient) lease(ctx context.Context, namespace, name string, into **doct
 }
 
 func (p *patient) canary(ctx context.Context) error {
-	cm, err := p.client.CoreV1().ConfigMaps(p.home).Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	cm, err := p.client.CoreV1().ConfigMaps(p.home).Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
 	age := time.Duration(0)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -213,7 +213,7 @@ func (p *patient) webhooks(ctx context.Context) error {
 func (p *patient) definitions(ctx context.Context) error {
 	found := []string{}
 	var list metav1.APIResourceList
-	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.GroupVersion.String()).Do(ctx).Into(&list)
+	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/" + v1beta1.GroupVersion.String()).Do(ctx).Into(&list)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -237,7 +237,7 @@ func (p *patient) policies(ctx context.Context) error {
 		if !slices.Contains(*p.facts.Definitions, resource) {
 			continue
 		}
-		list, err := p.dynamic.Resource(v1alpha1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+		list, err := p.dynamic.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (p *patient) policies(ctx context.Context) error {
 func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	out := doctor.Policy{Name: u.GetKind() + "/" + u.GetName()}
 	var of struct {
-		Status v1alpha1.PolicyStatus `json:"status"`
+		Status v1beta1.PolicyStatus `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &of); err != nil {
 		return out, fmt.Errorf("read the status of %s: %w", out.Name, err)
@@ -264,11 +264,11 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	conditions, generation := of.Status.Conditions, u.GetGeneration()
 	out.Unknown = notKnown(conditions, generation)
 	for _, c := range conditions {
-		breaks := c.Type == v1alpha1.ConditionReady || c.Type == v1alpha1.ConditionEnforced
+		breaks := c.Type == v1beta1.ConditionReady || c.Type == v1beta1.ConditionEnforced
 		if breaks && c.ObservedGeneration < generation {
 			continue // it is about what the policy said before
 		}
-		if c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonInProgress {
+		if c.Status == metav1.ConditionFalse && c.Reason != v1beta1.ReasonInProgress {
 			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
 		}
 	}
@@ -277,9 +277,9 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 
 // notKnown is why the conditions of a policy do not say whether it is in force; empty if they do.
 func notKnown(conditions []metav1.Condition, generation int64) string {
-	for _, of := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionEnforced} {
+	for _, of := range []string{v1beta1.ConditionReady, v1beta1.ConditionEnforced} {
 		switch c := meta.FindStatusCondition(conditions, of); {
-		case of == v1alpha1.ConditionEnforced && (c == nil || c.ObservedGeneration < generation):
+		case of == v1beta1.ConditionEnforced && (c == nil || c.ObservedGeneration < generation):
 			return "no controller has found out yet whether it is enforced"
 		case c == nil:
 			return "no controller has looked at it"

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // clinic is an API server that a doctor looks at: it knows its version and Weir's kinds, and
@@ -58,8 +58,8 @@ func (c *clinic) intercept(r apitest.Request) *apitest.Reply {
 		return apitest.Refuse(403, "Forbidden", "you may not "+r.Method+" "+c.refuse)
 	case r.Path == "/version":
 		return &apitest.Reply{Code: 200, Body: map[string]any{"major": "1", "minor": "36+", "gitVersion": "v1.36.1-x"}}
-	case r.Path == "/apis/weir.dev/v1alpha1" && len(c.served) > 0:
-		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "weir.dev/v1alpha1"}
+	case r.Path == "/apis/weir.dev/v1beta1" && len(c.served) > 0:
+		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "weir.dev/v1beta1"}
 		for _, name := range c.served {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
 		}
@@ -142,7 +142,7 @@ func TestWhatMayNotBeReadIsNamedByItsFact(t *testing.T) {
 		"/namespaces":                           {"waiting"},
 		"/validatingwebhookconfigurations/weir": {"webhooks"},
 		"/mutatingwebhookconfigurations/weir":   {"webhooks"},
-		"/apis/weir.dev/v1alpha1":               {"definitions", "policies"},
+		"/apis/weir.dev/v1beta1":                {"definitions", "policies"},
 		"/drainpolicies":                        {"policies"},
 		"/mutatingadmissionpolicies":            {"admission"},
 		"/validatingwebhookconfigurations":      {"admission"},
@@ -248,10 +248,10 @@ func TestACanaryStandsOnlyWhileItIsGarbage(t *testing.T) {
 			metadata string
 			want     time.Duration
 		}{
-			"garbage":             {owner + v1alpha1.CollectorCanaryOwner + "}]", time.Hour},
+			"garbage":             {owner + v1beta1.CollectorCanaryOwner + "}]", time.Hour},
 			"of another owner":    {owner + "other}]", 0},
 			"without an owner":    {"labels: {}", 0},
-			"that is deleted now": {owner + v1alpha1.CollectorCanaryOwner + "}], finalizers: [example.com/hold], deletionTimestamp: '2000-01-01T00:00:00Z'", 0},
+			"that is deleted now": {owner + v1beta1.CollectorCanaryOwner + "}], finalizers: [example.com/hold], deletionTimestamp: '2000-01-01T00:00:00Z'", 0},
 		} {
 			one := newClinic()
 			one.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: weir-system, name: weir-collector-canary, creationTimestamp: '"+made+"', "+c.metadata+"}}")
@@ -326,7 +326,7 @@ func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	c := newClinic()
 	c.served = []string{"deletionpolicies", "drainpolicies"}
 	put := func(resource, kind, name, conditions string) {
-		c.Put(resource, "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+strings.ReplaceAll(conditions, "{", "{observedGeneration: 1, ")+"]}}")
+		c.Put(resource, "{apiVersion: weir.dev/v1beta1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+strings.ReplaceAll(conditions, "{", "{observedGeneration: 1, ")+"]}}")
 	}
 	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Ready, status: 'True'}, {type: Enforced, status: 'True'}")
 	put("deletionpolicies", "DeletionPolicy", "bad", "{type: Ready, status: 'False', reason: Invalid, message: wrong}, {type: Evaluates, status: 'False', reason: Errors, message: some}")

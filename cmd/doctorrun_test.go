@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // served has an API server in memory listen at a port, for a process, and returns a kubeconfig that
@@ -164,7 +164,7 @@ func TestCtrlCEndsACommandThatWaitsForTheCluster(t *testing.T) {
 		"doctor":            {"/pods", ""},
 		"doctor -o json":    {"/selfsubjectaccessreviews", ""},
 		"doctor --mode=":    {"/version", ""},
-		"doctor --try":      {"/apis/weir.dev/v1alpha1", ""},
+		"doctor --try":      {"/apis/weir.dev/v1beta1", ""},
 		"doctor --webhook":  {"/leases/weir-canary", ""},
 		"release":           {"/leases", ": what was released stays released; run it again to go on"},
 		"release --dry-run": {"/version", ""},
@@ -297,7 +297,7 @@ func TestAReleaseSaysWhatItDid(t *testing.T) {
 			}
 			api.withKinds()
 			api.Put("mutatingwebhookconfigurations", "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: "+policies.WebhookConfigurations+"}}")
-			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a, finalizers: ["+v1alpha1.Finalizer+", example.com/other]}}")
+			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a, finalizers: ["+v1beta1.Finalizer+", example.com/other]}}")
 			api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: b}}")
 			got := runProcess(t, weirProcess(t, append([]string{"release", "--test-arming-window", "1s", "--kubeconfig", served(t, api)}, strings.Fields(c.args)...)...))
 			if got.code != c.want.code || got.out != c.want.out || !strings.Contains("\n"+got.err, "\n"+c.want.err) {

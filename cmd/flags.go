@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 	"github.com/weir-dev/weir/webhook"
 )
 
@@ -172,7 +172,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
-		"it keeps a ConfigMap "+v1alpha1.CollectorCanary+" whose owner never existed, which any other collector deletes")
+		"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
 	f.brakeFlags.register(fs)
 	fs.StringVar(&f.migrationLease, "migration-lease", "", "in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and its namespace controller, too (--enable-leader-migration): whoever holds it collects")

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-dev/weir/internal/tools/release"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestExitCodes: whoever supervises a process starts it again after 1, and not after 3, before a
@@ -109,17 +109,17 @@ func TestTheWebhookKnowsWhoCollects(t *testing.T) {
 			want   policies.Collector
 		}{
 			"none":                     {0, "", false, policies.OthersCollect},
-			"it stands":                {time.Minute, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
-			"it is young":              {time.Second, "labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"it stands":                {time.Minute, "labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
+			"it is young":              {time.Second, "labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
 			"Weir only looks":          {time.Minute, "labels: {}", false, policies.OthersCollect},
-			"it must stand for longer": {time.Minute, "annotations: {" + v1alpha1.CanaryTimeAnnotation + ": 2m0s}, labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
-			"it says nothing sensible": {time.Minute, "annotations: {" + v1alpha1.CanaryTimeAnnotation + ": soon}, labels: {" + v1alpha1.CollectsLabel + ": 'true'}", false, policies.CollectorUnknown},
+			"it must stand for longer": {time.Minute, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": 2m0s}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"it says nothing sensible": {time.Minute, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": soon}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.CollectorUnknown},
 			"may not be read":          {time.Minute, "labels: {}", true, policies.CollectorUnknown},
 		} {
 			api := apitest.New()
 			if c.age > 0 {
 				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: %s, creationTimestamp: %q, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: %s}], %s}}",
-					v1alpha1.CollectorCanary, time.Now().Add(-c.age).UTC().Format(time.RFC3339), v1alpha1.CollectorCanaryOwner, c.more))
+					v1beta1.CollectorCanary, time.Now().Add(-c.age).UTC().Format(time.RFC3339), v1beta1.CollectorCanaryOwner, c.more))
 			}
 			api.Intercept(func(apitest.Request) *apitest.Reply {
 				if c.refuse {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const goodPolicy = `apiVersion: weir.dev/v1alpha1
+const goodPolicy = `apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata:
   name: good
@@ -26,7 +26,7 @@ spec:
 
 const badPolicies = goodPolicy + `---
 # Two things are wrong with this one.
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata:
   name: bad
@@ -44,7 +44,7 @@ spec:
 apiVersion: weir.dev/v1
 kind: DeletionPolicy
 ---
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DrainPolicy
 metadata: {name: order}
 spec:
@@ -55,7 +55,7 @@ spec:
     timout: 5m
 `
 
-const likelyPolicy = `apiVersion: weir.dev/v1alpha1
+const likelyPolicy = `apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: pods}
 spec:
@@ -113,7 +113,7 @@ func TestPolicyCommands(t *testing.T) {
 			files: map[string]string{"bad.yaml": badPolicies},
 			args:  []string{"policy", "lint", "bad.yaml"},
 			err:   "5 errors in the policies",
-			want: `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1alpha1"
+			want: `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"
 bad.yaml:25: DeletionPolicy "bad": spec.match.conditions[0].expression: compilation failed: ERROR: <input>:1:27: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | oldObject.metadata.name == | ..........................^
 bad.yaml:26: DeletionPolicy "bad": spec.priority: 9999999: spec.priority in body should be less than or equal to 1000000
 bad.yaml:37: DrainPolicy "order": spec.waves[0]: onTimeout Proceed needs a timeout: without one the wave waits for ever
@@ -158,7 +158,7 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 		"compile takes policies that work": {
 			files: map[string]string{"bad.yaml": badPolicies},
 			args:  []string{"policy", "compile", "bad.yaml"},
-			err:   `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1alpha1"`,
+			err:   `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
 		},
 		"compile knows versions that can judge": {
 			args: []string{"policy", "compile", "--kubernetes", "1.29", "good.yaml"},
@@ -187,7 +187,7 @@ propagation:
 		"test needs policies that compile": {
 			files: map[string]string{"policy.yaml": badPolicies, "cases.yaml": caseFile},
 			args:  []string{"policy", "test", "."},
-			err:   `compile policies of cases.yaml: policy.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1alpha1"`,
+			err:   `compile policies of cases.yaml: policy.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
 		},
 		"test does not take a misspelt expectation": {
 			files: map[string]string{"policy.yaml": goodPolicy, "cases.yaml": strings.ReplaceAll(caseFile, "propagation: Orphan", "spread: Orphan")},

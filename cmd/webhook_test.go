@@ -63,7 +63,7 @@ func TestTheClusterIsFollowedAsFarAsPoliciesAskForIt(t *testing.T) {
 				for _, step := range steps {
 					kind, rest, _ := strings.Cut(step.policy, " ")
 					api.Put(map[string]string{"DeletionPolicy": "deletionpolicies", "OwnerReferencePolicy": "ownerreferencepolicies"}[kind],
-						fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, %s}}", kind, step.name, rest))
+						fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, %s}}", kind, step.name, rest))
 					<-time.After(time.Minute)
 					synctest.Wait()
 					if c.follows != step.follows {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // ownedPod makes a pod that a ConfigMap owns.
@@ -170,7 +170,7 @@ func TestInReplaceModeNothingIsCollectedBesideAnother(t *testing.T) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Canary = "weir-system"
 		c.Reply(func(apitest.Request) *apitest.Reply { // the other is at once where a canary is
-			c.API.Remove("configmaps/weir-system/" + v1alpha1.CollectorCanary)
+			c.API.Remove("configmaps/weir-system/" + v1beta1.CollectorCanary)
 			return nil
 		})
 		c.Start()
@@ -184,6 +184,6 @@ func TestInReplaceModeNothingIsCollectedBesideAnother(t *testing.T) {
 		if left := pods(c, 5); left != 0 {
 			c.Errorf("%d are left, although no other collector works", left)
 		}
-		c.MustBeThere("configmaps/weir-system/" + v1alpha1.CollectorCanary) // it stays, to tell of one that begins
+		c.MustBeThere("configmaps/weir-system/" + v1beta1.CollectorCanary) // it stays, to tell of one that begins
 	})
 }

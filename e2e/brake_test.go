@@ -109,7 +109,7 @@ func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	w, crd := newHoldable(t)
 	owned := w.ownedByWidgets()
 	forged := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "weir.dev/v1alpha1", "kind": "HeldCollection", "metadata": map[string]any{"name": "configmaps"},
+		"apiVersion": "weir.dev/v1beta1", "kind": "HeldCollection", "metadata": map[string]any{"name": "configmaps"},
 		"spec": map[string]any{}, "status": map[string]any{"since": "2020-01-01T00:00:00Z"},
 	}}
 	if _, err := w.dynamic.Resource(heldCollections).Create(t.Context(), forged, metav1.CreateOptions{}); err != nil {
@@ -126,7 +126,7 @@ func TestBrakeHoldsAtAColdStart(t *testing.T) {
 	w.awaitNotHeld(crd.Name)
 }
 
-var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "heldcollections"}
+var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "heldcollections"}
 
 // status reads a field of an object's status as text; "" if it has none.
 func status(u *unstructured.Unstructured, field string) string {

@@ -19,7 +19,7 @@ import (
 // drainPolicy selects the namespaces with the label order: NAME.
 func drainPolicy(name, waves string) string {
 	return fmt.Sprintf(`---
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DrainPolicy
 metadata: {name: %[1]s}
 spec:

@@ -229,9 +229,9 @@ func installCRDs(ctx context.Context, p *plane.Plane) error {
 }
 
 var policyResources = map[string]schema.GroupVersionResource{
-	"DeletionPolicy":       {Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"},
-	"OwnerReferencePolicy": {Group: "weir.dev", Version: "v1alpha1", Resource: "ownerreferencepolicies"},
-	"DrainPolicy":          {Group: "weir.dev", Version: "v1alpha1", Resource: "drainpolicies"},
+	"DeletionPolicy":       {Group: "weir.dev", Version: "v1beta1", Resource: "deletionpolicies"},
+	"OwnerReferencePolicy": {Group: "weir.dev", Version: "v1beta1", Resource: "ownerreferencepolicies"},
+	"DrainPolicy":          {Group: "weir.dev", Version: "v1beta1", Resource: "drainpolicies"},
 }
 
 // here selects the fixture's namespace.
@@ -254,7 +254,7 @@ func (w *fixture) policy(kind, spec string) (name string) {
 func (w *fixture) policyNamed(kind, name, spec string) {
 	w.Helper()
 	o := &unstructured.Unstructured{}
-	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", w.here()))
+	text := fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", w.here()))
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
 		w.Fatalf("%v in\n%s", err, text)
 	}

@@ -25,7 +25,7 @@ import (
 // confirmed is a policy file's policy by which objects of a kind want confirmation.
 func (w *fixture) confirmed(name, resources, more string) string {
 	return strings.NewReplacer("NAME", name, "RESOURCES", resources, "HERE", w.here(), "MORE", more).Replace(`---
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: NAME}
 spec:
@@ -157,7 +157,7 @@ func (w *fixture) brokenPolicies() {
 		"object.spec.replicas > 1":   "where object is null",
 	} {
 		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
+			"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
 			"spec": map[string]any{
 				"match": map[string]any{
 					"resources":  []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},

@@ -325,7 +325,7 @@ func (p *player) compiled(kind, spec string) {
 	p.Helper()
 	name := "compiled-" + p.namespace
 	policy := filepath.Join(p.TempDir(), "policy.yaml")
-	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", p.here()))
+	text := fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", p.here()))
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		p.Fatal(err)
 	}

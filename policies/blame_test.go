@@ -39,7 +39,7 @@ func TestConditionThatCostsTooMuchRefusesWhateverTheFailurePolicy(t *testing.T) 
 // That discovery has not answered yet is not the user's mistake.
 func TestKindThatIsNotKnownYetIsAnErrorOfThePolicy(t *testing.T) {
 	for failure, allowed := range map[string]bool{"Ignore": true, "Fail": false} {
-		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: RequirePermission, failurePolicy: "+failure+"}}"), Options{})
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: RequirePermission, failurePolicy: "+failure+"}}"), Options{})
 		q := web(map[string]any{"ownerReferences": []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "u1", "blockOwnerDeletion": true}}})
 		q.Operation, q.Object, q.OldObject = Create, q.OldObject, nil
 		q.Facts.Kind = func(schema.GroupVersionKind) Kind { return Kind{} }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Canary is the name of the Lease whose dry-run deletes are brought to Weir, and refused, to see
@@ -27,7 +27,7 @@ func CanaryRules(namespace string) WebhookRules {
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{coordinationv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"leases"}, Scope: &scope},
 		}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-		ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.CanaryLabel: "true"}},
+		ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.CanaryLabel: "true"}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "is-canary",
 			Expression: "has(request.dryRun) && request.dryRun && has(request.name) && request.name == " + celString(Canary)}},
 	}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Cascade is the search for protected objects in what a DELETE lets the collectors delete.
@@ -50,7 +50,7 @@ func (c *compiled) guards() bool {
 	if p == nil {
 		return false
 	}
-	return p.InCascades == v1alpha1.InCascadesRefuse || p.InCascades == "" && p.Confirmation == v1alpha1.ConfirmationRequired
+	return p.InCascades == v1beta1.InCascadesRefuse || p.InCascades == "" && p.Confirmation == v1beta1.ConfirmationRequired
 }
 
 func guardsOf(list []*compiled) []*compiled {
@@ -102,7 +102,7 @@ func (c *Cascade) begin() bool {
 		return len(c.kinds) > 0 || len(c.v.errors) > 0
 	}
 	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // what fails is told by whom it is about
-	if c.way.policy == v1alpha1.Orphan || c.q.Facts.Catch == nil {
+	if c.way.policy == v1beta1.Orphan || c.q.Facts.Catch == nil {
 		return false
 	}
 	c.catch = c.q.Facts.Catch(c.q.judged().uid(), c.way.keeps, wanted)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // protects is a policy about ConfigMaps.
 func protects(name, match, rest string) string {
-	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]%s}, protection: {%s}}\n", name, match, rest)
+	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]%s}, protection: {%s}}\n", name, match, rest)
 }
 
 // configMap is one in namespace shop.
@@ -96,7 +96,7 @@ func deletes(f Facts) Question {
 
 func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 	keep := map[string]any{"labels": map[string]any{"keep": "yes"}}
-	confirmed := map[string]any{"labels": map[string]any{"keep": "yes"}, "annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: "uid-a"}}
+	confirmed := map[string]any{"labels": map[string]any{"keep": "yes"}, "annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: "uid-a"}}
 	one := configMap("a", keep)
 	for name, c := range map[string]struct {
 		policies string
@@ -309,7 +309,7 @@ func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 
 // Only cluster-scoped objects own cluster-scoped objects: what is in namespaces need not come then.
 func TestCascadesOfClusterScopedObjectsCostNothingInNamespaces(t *testing.T) {
-	const cluster = "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: whole}, spec: {match: {resources: [{apiGroups: [''], resources: [namespaces]}], namespaceSelector: {matchLabels: {env: prod}}}, protection: {confirmation: Required}}}\n"
+	const cluster = "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: whole}, spec: {match: {resources: [{apiGroups: [''], resources: [namespaces]}], namespaceSelector: {matchLabels: {env: prod}}}, protection: {confirmation: Required}}}\n"
 	for text, want := range map[string]string{
 		cluster: "cluster.cascade.weir.dev Cluster <none>",
 		cluster + protects("p", ", namespaceSelector: {matchLabels: {env: prod}}", "confirmation: Required}"):                                                       "cascade.weir.dev * env in (prod), cluster.cascade.weir.dev Cluster <none>",

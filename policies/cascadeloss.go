@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // loss is what goes that a policy protects.
@@ -34,7 +34,7 @@ func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 		if c.refuses() {
 			v.add(l.by, c.finding(&q, l, &v), l.by.actions)
 		} else if !l.by.onTrial() {
-			v.add(l.by, c.warning(&q, l, &v), []v1alpha1.ValidationAction{v1alpha1.Warn})
+			v.add(l.by, c.warning(&q, l, &v), []v1beta1.ValidationAction{v1beta1.Warn})
 		}
 	}
 	refuses := slices.IndexFunc(c.guards, func(p *compiled) bool { return !p.onTrial() })
@@ -67,7 +67,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	f := finding{policy: l.by.key, code: 403,
 		text: fmt.Sprintf("%s may not be deleted: what is protected would be deleted with it: %s", q.what(), c.what(shown))}
 	var ways []string
-	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1alpha1.Orphan)) {
+	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	ways = append(ways, c.howToDelete(q, l, shown, v)...)
@@ -110,7 +110,7 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 // howToDelete is how protected objects are deleted, as far as the user may know which they are:
 // nothing comes behind what is pasted.
 func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdict) []string {
-	if l.by.deletion.protection.Confirmation != v1alpha1.ConfirmationRequired {
+	if l.by.deletion.protection.Confirmation != v1beta1.ConfirmationRequired {
 		return nil
 	}
 	var out, closed []string
@@ -158,7 +158,7 @@ func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
 		for _, o := range l.objects {
 			if (&verdict{}).mayList(&q, o.resource, o.name) {
 				p := Protected{Resource: o.resource, Name: o.name, By: l.by.key}
-				if l.by.deletion.protection.Confirmation == v1alpha1.ConfirmationRequired {
+				if l.by.deletion.protection.Confirmation == v1beta1.ConfirmationRequired {
 					p.Confirm = o.confirm
 				}
 				out = append(out, p)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Lookup asks for objects of a resource that would go, as they are.
@@ -89,7 +89,7 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	d.Object, d.object, d.OldObject, d.oldObject, d.Options = nil, nil, obj, nil, nil
 	for _, f := range c.against(&d, &verdict{set: c.set, q: c.q}) {
 		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
-			confirm: howToConfirm(&d, propagation{policy: v1alpha1.Background})})
+			confirm: howToConfirm(&d, propagation{policy: v1beta1.Background})})
 	}
 	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool {
 		return !l.by.onTrial() && len(l.objects) >= mostNames
@@ -111,7 +111,7 @@ func (c *Cascade) against(d *Question, v *verdict) []finding {
 	v.failing = func(p *compiled, why error) {
 		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
 	}
-	c.set.protect(d, propagation{policy: v1alpha1.Background}, newEvaluator(d, &c.set.guards, "the delete of ", v))
+	c.set.protect(d, propagation{policy: v1beta1.Background}, newEvaluator(d, &c.set.guards, "the delete of ", v))
 	var out []finding
 	for _, f := range slices.Concat(v.refused, v.warned, v.audited) {
 		if !slices.ContainsFunc(out, func(o finding) bool { return o.policy == f.policy }) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // neverNamespaced are Kubernetes' own resources that are in no namespace and that policies are
@@ -31,12 +31,12 @@ func (c *compiled) clusterScoped() bool {
 // does not answer, nothing at all could be deleted otherwise.
 func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	var out []WebhookRules
-	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
+	all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
 	for _, g := range []struct {
 		prefix string
-		scope  v1alpha1.Scope
+		scope  v1beta1.Scope
 		in     bool // the policies are about what is in no namespace
-	}{{"", v1alpha1.AllScopes, false}, {"cluster.", v1alpha1.ClusterScope, true}} {
+	}{{"", v1beta1.AllScopes, false}, {"cluster.", v1beta1.ClusterScope, true}} {
 		var namespaces []labels.Selector
 		everywhere := g.in
 		for _, c := range s.guards.all {

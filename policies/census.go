@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Look says how to look at the stored objects of a resource: to add the finalizer, and to find out
@@ -104,6 +104,6 @@ func (c *compiled) uncounted() bool {
 // asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it
 // depends on the others.
 func (c *compiled) asked() bool {
-	some := c.scope == v1alpha1.NamespacedScope || c.scope == v1alpha1.ClusterScope
+	some := c.scope == v1beta1.NamespacedScope || c.scope == v1beta1.ClusterScope
 	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil
 }

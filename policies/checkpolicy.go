@@ -6,7 +6,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // CheckRules are the entry for policies that are written. It fails open: what it does not find is
@@ -17,7 +17,7 @@ func CheckRules() WebhookRules {
 		Name: string(WebhookPolicies), Webhook: WebhookPolicies, FailurePolicy: admissionregistrationv1.Ignore,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{v1beta1.GroupVersion.Group}, APIVersions: []string{"*"},
 				Resources: []string{"deletionpolicies", "drainpolicies", "ownerreferencepolicies"}, Scope: &scope},
 		}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "spec-changes",

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Collector says who collects the garbage of a cluster.
@@ -27,12 +27,12 @@ const (
 // which it has much to do.
 const CanaryStands = 10 * time.Second
 
-// CollectorBy tells who collects by what the metadata of the ConfigMap v1alpha1.CollectorCanary is
+// CollectorBy tells who collects by what the metadata of the ConfigMap v1beta1.CollectorCanary is
 // now, by the API server's time: any other collector deletes it. It is not known, and an error says
 // why, where the canary says nothing sensible.
 func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
-	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1alpha1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
-	if !garbage || canary.Name != v1alpha1.CollectorCanary || canary.Labels[v1alpha1.CollectsLabel] != "true" {
+	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1beta1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
+	if !garbage || canary.Name != v1beta1.CollectorCanary || canary.Labels[v1beta1.CollectsLabel] != "true" {
 		return OthersCollect, nil
 	}
 	must, err := canaryTime(canary)
@@ -51,13 +51,13 @@ const rounding = time.Second
 // canaryTime is how long a canary must stand. One of an earlier version does not say it, and is
 // believed when it is CanaryStands old.
 func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
-	said, ok := canary.Annotations[v1alpha1.CanaryTimeAnnotation]
+	said, ok := canary.Annotations[v1beta1.CanaryTimeAnnotation]
 	if !ok {
 		return CanaryStands - rounding, nil
 	}
 	must, err := time.ParseDuration(said)
 	if err != nil || must <= 0 {
-		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller writes it again while it collects", v1alpha1.CanaryTimeAnnotation, said)
+		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller writes it again while it collects", v1beta1.CanaryTimeAnnotation, said)
 	}
 	return must, nil
 }

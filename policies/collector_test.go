@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Weir collects only where its canary says so in every respect: who believes it wrongly lets
@@ -30,8 +30,8 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 		}, OthersCollect},
 		"another object": {func(m *metav1.ObjectMeta) { m.Name = "x" }, OthersCollect},
 	} {
-		m := metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-CanaryStands)),
-			Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1alpha1.CollectorCanaryOwner}}}
+		m := metav1.ObjectMeta{Name: v1beta1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-CanaryStands)),
+			Labels: map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1beta1.CollectorCanaryOwner}}}
 		c.change(&m)
 		if got, err := CollectorBy(&m, now); got != c.want || err != nil {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)
@@ -64,13 +64,13 @@ func TestCollectorIsKnownOnceTheCanaryStandsForAsLongAsItSays(t *testing.T) {
 		"all that a duration can be":             {"2562047h47m16.854775807s", time.Hour, OthersCollect},
 		"no duration, on one that is also young": {"soon", 0, CollectorUnknown},
 	} {
-		m := metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
-			Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1alpha1.CollectorCanaryOwner}}}
+		m := metav1.ObjectMeta{Name: v1beta1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
+			Labels: map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1beta1.CollectorCanaryOwner}}}
 		if c.says != "none" {
-			m.Annotations = map[string]string{v1alpha1.CanaryTimeAnnotation: c.says}
+			m.Annotations = map[string]string{v1beta1.CanaryTimeAnnotation: c.says}
 		}
 		got, err := CollectorBy(&m, now)
-		if got != c.want || (err != nil) != (c.want == CollectorUnknown) || err != nil && !strings.Contains(err.Error(), v1alpha1.CanaryTimeAnnotation+" "+strconv.Quote(c.says)+": must be a duration") {
+		if got != c.want || (err != nil) != (c.want == CollectorUnknown) || err != nil && !strings.Contains(err.Error(), v1beta1.CanaryTimeAnnotation+" "+strconv.Quote(c.says)+": must be a duration") {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)
 		}
 		m.Labels = nil

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // compiled is a policy that is ready to judge, or one with problems. It never changes, and sets
@@ -29,30 +29,30 @@ type compiled struct {
 	// resources is empty for a policy that is too broken to say what it is about; it takes part in
 	// nothing.
 	matcher
-	failurePolicy v1alpha1.FailurePolicy
-	actions       []v1alpha1.ValidationAction
+	failurePolicy v1beta1.FailurePolicy
+	actions       []v1beta1.ValidationAction
 	part          Part
 	risk          string   // what it can stop; empty for nothing
 	asksHow       []string // names of conditions that look at the request
 
 	// One of these, by kind.
 	deletion *deletion
-	owners   *v1alpha1.OwnerReferencePolicySpec
+	owners   *v1beta1.OwnerReferencePolicySpec
 	waves    []wave // of a DrainPolicy; nil: it is none
 }
 
 // deletion is what a DeletionPolicy asks for.
 type deletion struct {
 	priority    int32
-	propagation *v1alpha1.Propagation
-	protection  *v1alpha1.Protection
-	brake       *v1alpha1.Brake
+	propagation *v1beta1.Propagation
+	protection  *v1beta1.Protection
+	brake       *v1beta1.Brake
 }
 
 // wave is one of a DrainPolicy, and what goes with it.
 type wave struct {
 	drain.Wave
-	resources []v1alpha1.ResourceRule
+	resources []v1beta1.ResourceRule
 	objects   labels.Selector // nil: all
 }
 
@@ -74,20 +74,20 @@ func compile(s Source) *compiled {
 	}
 	switch c.key.Kind {
 	case "DeletionPolicy":
-		var p v1alpha1.DeletionPolicy
+		var p v1beta1.DeletionPolicy
 		if c.into(obj, &p) {
 			c.compileDeletion(&p.Spec)
 		}
 	case "OwnerReferencePolicy":
-		var p v1alpha1.OwnerReferencePolicy
+		var p v1beta1.OwnerReferencePolicy
 		if c.into(obj, &p) {
 			c.owners = &p.Spec
-			c.failurePolicy = cmp.Or(p.Spec.FailurePolicy, v1alpha1.Ignore)
+			c.failurePolicy = cmp.Or(p.Spec.FailurePolicy, v1beta1.Ignore)
 			c.compileActions(p.Spec.ValidationActions)
 			c.compileMatch(&p.Spec.Match)
 			c.warnOfMatch(&p.Spec.Match)
 			c.warnOfRisk()
-			if p.Spec.BlockOwnerDeletion == v1alpha1.BlockClear {
+			if p.Spec.BlockOwnerDeletion == v1beta1.BlockClear {
 				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
 			}
 			if c.onTrial() && c.refuses() {
@@ -95,7 +95,7 @@ func compile(s Source) *compiled {
 			}
 		}
 	case "DrainPolicy":
-		var p v1alpha1.DrainPolicy
+		var p v1beta1.DrainPolicy
 		if c.into(obj, &p) {
 			c.compileDrain(&p.Spec)
 		}
@@ -116,7 +116,7 @@ const refusesNothing = "the failurePolicy is Fail, but no rule says what the pol
 // failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing
 // that it might.
 func (c *compiled) failsInVain() bool {
-	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1alpha1.Fail) && !c.judges()
+	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1beta1.Fail) && !c.judges()
 }
 
 // same tells whether compiling s would give c again.
@@ -135,15 +135,15 @@ func (c *compiled) into(obj map[string]any, to any) bool {
 	return err == nil
 }
 
-func (c *compiled) compileMatch(m *v1alpha1.Match) {
+func (c *compiled) compileMatch(m *v1beta1.Match) {
 	at := field.NewPath("spec", "match")
 	var errs field.ErrorList
 	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames, usableScope(m.Scope)
-	controllers := cmp.Or(m.KubernetesControllers, v1alpha1.JudgeControllers)
+	controllers := cmp.Or(m.KubernetesControllers, v1beta1.JudgeControllers)
 	if c.deletion != nil {
-		controllers = cmp.Or(m.KubernetesControllers, v1alpha1.ExcludeControllers)
+		controllers = cmp.Or(m.KubernetesControllers, v1beta1.ExcludeControllers)
 	}
-	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1alpha1.ExcludeControllers}
+	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1beta1.ExcludeControllers}
 	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
@@ -164,14 +164,14 @@ func (c *compiled) compileMatch(m *v1alpha1.Match) {
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
 // warnOfMatch finds what leaves out more, or less, than whoever wrote it is likely to want.
-func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
+func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 	for i, g := range m.ExcludeGroups {
 		if slices.Contains(everybody, g) {
 			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
 		}
 	}
 	for i, r := range m.ExcludeResources {
-		if rest := explicit([]v1alpha1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
+		if rest := explicit([]v1beta1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
 			c.warn(fmt.Sprintf("spec.match.excludeResources[%d]", i), fmt.Sprintf("resources does not name %s: there is nothing to exclude", rest[0]))
 		}
 	}
@@ -180,21 +180,21 @@ func (c *compiled) warnOfMatch(m *v1alpha1.Match) {
 		if len(named) > 0 && len(m.ExcludeResources) > 0 && !slices.ContainsFunc(named, c.about) {
 			c.warn("spec.match.excludeResources", "it excludes all that resources names: the policy is about nothing")
 		}
-		if m.Scope == v1alpha1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
+		if m.Scope == v1beta1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
 			c.warn("spec.match.scope", "a Namespace is in no namespace: the policy is about nothing")
 		}
 	}
 }
 
-func (c *compiled) compileDeletion(p *v1alpha1.DeletionPolicySpec) {
+func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection, brake: p.Brake}
 	c.compileActions(p.ValidationActions)
-	c.failurePolicy = cmp.Or(p.FailurePolicy, v1alpha1.Ignore)
+	c.failurePolicy = cmp.Or(p.FailurePolicy, v1beta1.Ignore)
 	c.deletion = d
 	c.compileMatch(&p.Match)
 	c.warnOfMatch(&p.Match)
 	c.warnOfRisk()
-	if p.Protection != nil && p.Match.KubernetesControllers == v1alpha1.JudgeControllers && !c.onTrial() {
+	if p.Protection != nil && p.Match.KubernetesControllers == v1beta1.JudgeControllers && !c.onTrial() {
 		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers cannot confirm, and are refused: "+
 			"a rollout, or a Job that has had its time, waits for ever")
 	}
@@ -224,7 +224,7 @@ func (c *compiled) warnOfNotPropagated(at string) {
 	}
 }
 
-func (c *compiled) compileActions(actions []v1alpha1.ValidationAction) {
+func (c *compiled) compileActions(actions []v1beta1.ValidationAction) {
 	c.actions = actions
 	if len(c.actions) == 0 {
 		c.actions = refuse
@@ -232,29 +232,29 @@ func (c *compiled) compileActions(actions []v1alpha1.ValidationAction) {
 }
 
 // onTrial tells whether the policy only says what it would do.
-func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1alpha1.Deny) }
+func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1beta1.Deny) }
 
 // refuses tells whether the policy can refuse anything at all: rules about owners have actions of
 // their own.
 func (c *compiled) refuses() bool {
 	if c.owners != nil && c.owners.Rules != nil {
 		r := c.owners.Rules
-		if slices.Contains([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.ManyOwners, r.UnservedVersion, r.Cycle}, v1alpha1.RuleDeny) {
+		if slices.Contains([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.ManyOwners, r.UnservedVersion, r.Cycle}, v1beta1.RuleDeny) {
 			return true
 		}
 	}
 	return !c.onTrial()
 }
 
-func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
-	c.failurePolicy = v1alpha1.Ignore
+func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
+	c.failurePolicy = v1beta1.Ignore
 	var errs field.ErrorList
 	c.namespaces = compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"), &errs)
 	c.waves = make([]wave, 0, len(p.Waves))
-	var all []v1alpha1.ResourceRule // that earlier waves name, whatever the labels
+	var all []v1beta1.ResourceRule // that earlier waves name, whatever the labels
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
-		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1alpha1.Proceed}, resources: w.Resources,
+		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1beta1.Proceed}, resources: w.Resources,
 			objects: compileSelector(w.ObjectSelector, at.Child("objectSelector"), &errs)}
 		if w.Timeout != nil {
 			cw.Timeout = w.Timeout.Duration
@@ -274,7 +274,7 @@ func (c *compiled) compileDrain(p *v1alpha1.DrainPolicySpec) {
 	}
 }
 
-func (d *deletion) allows(p v1alpha1.PropagationPolicy) bool {
+func (d *deletion) allows(p v1beta1.PropagationPolicy) bool {
 	return d.propagation == nil || len(d.propagation.Allowed) == 0 || slices.Contains(d.propagation.Allowed, p)
 }
 

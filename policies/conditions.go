@@ -10,10 +10,10 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-func compileConditions(in []v1alpha1.Condition, at *field.Path) ([]cel.Condition, field.ErrorList) {
+func compileConditions(in []v1beta1.Condition, at *field.Path) ([]cel.Condition, field.ErrorList) {
 	var out []cel.Condition
 	var errs field.ErrorList
 	for i, c := range in {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const fullObject = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","generation":3,"labels":{"env":"prod","v":"1"},
@@ -26,7 +26,7 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 	answered := map[string]int{}
 	check := func(t *rapid.T) {
 		text := someCondition(t)
-		c, errs := compileConditions([]v1alpha1.Condition{{Name: "c", Expression: text}}, field.NewPath("c"))
+		c, errs := compileConditions([]v1beta1.Condition{{Name: "c", Expression: text}}, field.NewPath("c"))
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", text, errs)
 		}
@@ -103,7 +103,7 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                                    "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")
-		text := "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
+		text := "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
 		var got []string
 		set := Build(nil, sources(t, "p.yaml", text), Options{})
 		for _, p := range set.Problems() {
@@ -130,7 +130,7 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 func TestWhichLabelsOfNamespacesMatter(t *testing.T) {
 	const about = "match: {resources: [{apiGroups: [apps], resources: [deployments]}]"
 	policy := func(kind, narrowed, spec string) string {
-		return "{apiVersion: weir.dev/v1alpha1, kind: " + kind + ", metadata: {name: p}, spec: {" + about + narrowed + "}, " + spec + "}}"
+		return "{apiVersion: weir.dev/v1beta1, kind: " + kind + ", metadata: {name: p}, spec: {" + about + narrowed + "}, " + spec + "}}"
 	}
 	const team = ", namespaceSelector: {matchLabels: {team: a}}"
 	for name, c := range map[string]struct {

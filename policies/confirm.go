@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go
@@ -20,7 +20,7 @@ const MostConfirmed = 100_000
 // confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.
 func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	o := q.judged()
-	uid, digest, exact := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/")
+	uid, digest, exact := strings.Cut(o.annotation(v1beta1.ConfirmDeleteAnnotation), "/")
 	switch {
 	case uid == "" || uid != string(o.uid()):
 		return false, ""
@@ -44,13 +44,13 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 func howToConfirm(q *Question, w propagation) string {
 	o := q.judged()
 	value := string(o.uid())
-	if uid, digest, exact := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/"); exact && uid == value {
+	if uid, digest, exact := strings.Cut(o.annotation(v1beta1.ConfirmDeleteAnnotation), "/"); exact && uid == value {
 		if now, known := q.digest(w); known {
 			digest = now
 		}
 		value += "/" + digest
 	}
-	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1alpha1.ConfirmDeleteAnnotation, value)
+	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1beta1.ConfirmDeleteAnnotation, value)
 }
 
 // confirming is how something is deleted that has to be confirmed. Who may not do that is told who
@@ -72,7 +72,7 @@ func haveConfirmed(what, resource string) string {
 // objects of a resource where its object is. While it is not known, that is noted. It is not asked
 // about each object: many deletes may be refused at once.
 func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResource) bool {
-	if !slices.Contains(c.actions, v1alpha1.Deny) || v.set.collects(q) {
+	if !slices.Contains(c.actions, v1beta1.Deny) || v.set.collects(q) {
 		return false
 	}
 	a := Access{Verb: "patch", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
@@ -86,7 +86,7 @@ func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResourc
 // digest stands for what a DELETE takes along.
 func (q *Question) digest(w propagation) (digest string, known bool) {
 	var s Search
-	if w.policy != v1alpha1.Orphan {
+	if w.policy != v1beta1.Orphan {
 		s.UID, s.Kept = q.judged().uid(), w.keeps
 	}
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func TestConfirmationForWhatGoesAlong(t *testing.T) {
@@ -27,7 +27,7 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 		for kind, policy := range map[string]string{"what would also be deleted": "protection: {maxDependents: 0, confirmation: Required}", "each delete": "protection: {confirmation: Required}"} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				set := Build(nil, sources(t, "f", delpol("p", policy)), Options{})
-				q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})
+				q := web(map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: c.value}})
 				q.Facts.Digest = func(s Search) (string, bool) {
 					if s.UID != "u1" || s.Namespace != "" {
 						t.Errorf("the digest is of %+v", s)
@@ -75,13 +75,13 @@ func TestWaysOnAreOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
-			q := web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: c.value}})
+			q := web(map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: c.value}})
 			q.Facts.Digest = func(Search) (string, bool) { return "aa", true }
 			if c.change != nil {
 				c.change(&q)
 			}
 			d := set.Decide(q)
-			way := strings.ReplaceAll(c.way, "HOW", "kubectl annotate deployments.apps web -n shop --overwrite "+v1alpha1.ConfirmDeleteAnnotation)
+			way := strings.ReplaceAll(c.way, "HOW", "kubectl annotate deployments.apps web -n shop --overwrite "+v1beta1.ConfirmDeleteAnnotation)
 			if !strings.HasSuffix(d.Message, way) || slices.Contains(d.Discloses, patch) != c.asks {
 				t.Errorf("%q, want %q at its end; asks about %v", d.Message, way, d.Discloses)
 			}
@@ -121,7 +121,7 @@ func TestConfirmationIsOfTheSameSearch(t *testing.T) {
 			if !known {
 				t.Fatal("it is not known")
 			}
-			q.OldObject["metadata"].(map[string]any)["annotations"] = map[string]any{v1alpha1.ConfirmDeleteAnnotation: value}
+			q.OldObject["metadata"].(map[string]any)["annotations"] = map[string]any{v1beta1.ConfirmDeleteAnnotation: value}
 			if d := set.Decide(q); !d.Allowed {
 				t.Errorf("%s does not confirm: %s", value, d.Message)
 			}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Decision is the answer to a Question.
@@ -45,7 +45,7 @@ type Decision struct {
 
 	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no
 	// policy says it.
-	Propagation v1alpha1.PropagationPolicy
+	Propagation v1beta1.PropagationPolicy
 	By          string
 	// BrakedBy is, at a DELETE, the policy that holds it if more would also be deleted than its
 	// brake lets go; empty where none does.
@@ -146,18 +146,18 @@ type verdict struct {
 	failing func(p *compiled, why error)
 }
 
-func (v *verdict) add(by *compiled, f finding, actions []v1alpha1.ValidationAction) {
+func (v *verdict) add(by *compiled, f finding, actions []v1beta1.ValidationAction) {
 	if !v.q.Part.has(by) {
 		return // it is heard elsewhere
 	}
 	f.policy, f.asksHow = by.key, by.asksHow
 	for _, a := range actions {
 		switch a {
-		case v1alpha1.Deny:
+		case v1beta1.Deny:
 			v.refused = append(v.refused, f)
-		case v1alpha1.Warn:
+		case v1beta1.Warn:
 			v.warned = append(v.warned, f)
-		case v1alpha1.Audit:
+		case v1beta1.Audit:
 			v.audited = append(v.audited, f)
 		}
 	}
@@ -183,7 +183,7 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 			text: what + " cannot be judged: " + why.Error(),
 			way:  "Make the object smaller, or have the policy's condition changed.",
 		}, p.actions)
-	case p.failurePolicy == v1alpha1.Fail && (p.onTrial() || v.set.failsClosed(p, v.q)):
+	case p.failurePolicy == v1beta1.Fail && (p.onTrial() || v.set.failsClosed(p, v.q)):
 		v.add(p, finding{code: 403, unjudged: true,
 			text: what + " cannot be judged, and the policy's failurePolicy is Fail: " + why.Error(),
 			way:  "Fix the policy, or set its failurePolicy to Ignore.",

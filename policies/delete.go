@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // decideDelete judges a DELETE.
@@ -62,10 +62,10 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	var wanted Wanted
 	if brake != nil {
 		d.BrakedBy, d.Enforced = brake.key.Name, enforced
-		wanted = Wanted{By: brake.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
+		wanted = Wanted{By: brake.key.Name, Finalizers: []string{v1beta1.Finalizer}}
 	}
 	if way.by != nil && q.Part.has(way.by) {
-		if optionAsks(q) == v1alpha1.Background && way.policy != v1alpha1.Background {
+		if optionAsks(q) == v1beta1.Background && way.policy != v1beta1.Background {
 			v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
 		}
 		d.Propagation, d.By = way.policy, way.by.key.Name
@@ -96,10 +96,10 @@ func (s *Set) allowedByAll(q *Question) bool {
 type propagation struct {
 	by *compiled // whose propagation holds; nil: none does
 	// asked is what the request, or a finalizer, asks for; empty for nothing.
-	asked v1alpha1.PropagationPolicy
+	asked v1beta1.PropagationPolicy
 	// byDefault is what the API server and the built-in collector would do.
-	byDefault v1alpha1.PropagationPolicy
-	policy    v1alpha1.PropagationPolicy
+	byDefault v1beta1.PropagationPolicy
+	policy    v1beta1.PropagationPolicy
 	// chosen: the request asked for it, so it has to be allowed.
 	chosen bool
 	// trial is how a policy on trial would have it, whose turn it would be otherwise.
@@ -117,9 +117,9 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 		}
 	}
 	if w.byDefault == "" {
-		w.byDefault = v1alpha1.Background
+		w.byDefault = v1beta1.Background
 		if byType {
-			w.byDefault = v1alpha1.Orphan
+			w.byDefault = v1beta1.Orphan
 		}
 	}
 	w.policy = w.byDefault
@@ -138,7 +138,7 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 func (w propagation) under(by *compiled) propagation {
 	w.by = by
 	def := by.deletion.propagation.Default
-	if (w.asked == "" || w.asked == v1alpha1.Background) && def != "" {
+	if (w.asked == "" || w.asked == v1beta1.Background) && def != "" {
 		w.policy = def
 	} else {
 		w.chosen = true
@@ -233,30 +233,30 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 }
 
 // optionAsks is the propagation that a DELETE asks for by its options.
-func optionAsks(q *Question) v1alpha1.PropagationPolicy {
+func optionAsks(q *Question) v1beta1.PropagationPolicy {
 	opts := object(q.Options)
 	if p := opts.str("propagationPolicy"); p != "" {
-		return v1alpha1.PropagationPolicy(p)
+		return v1beta1.PropagationPolicy(p)
 	}
 	if orphan, ok := opts.at("orphanDependents").(bool); ok {
 		switch {
 		case orphan:
-			return v1alpha1.Orphan
+			return v1beta1.Orphan
 		case q.isNamespace(): // an implementation of its own
-			return v1alpha1.Foreground
+			return v1beta1.Foreground
 		}
-		return v1alpha1.Background
+		return v1beta1.Background
 	}
 	return ""
 }
 
-func finalizerAsks(o object) v1alpha1.PropagationPolicy {
+func finalizerAsks(o object) v1beta1.PropagationPolicy {
 	for _, f := range o.finalizers() {
 		switch f {
 		case "orphan":
-			return v1alpha1.Orphan
+			return v1beta1.Orphan
 		case "foregroundDeletion":
-			return v1alpha1.Foreground
+			return v1beta1.Foreground
 		}
 	}
 	return ""
@@ -268,13 +268,13 @@ func (w propagation) needsFinalizer() bool {
 	if w.by == nil {
 		return false
 	}
-	return w.policy != w.byDefault || w.policy != v1alpha1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
+	return w.policy != w.byDefault || w.policy != v1beta1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
 }
 
 // keepsSome tells whether some dependents are to be kept.
 func (w propagation) keepsSome() bool {
-	return w.by != nil && slices.ContainsFunc(w.by.deletion.propagation.Dependents, func(r v1alpha1.DependentRule) bool {
-		return r.Action == v1alpha1.OrphanDependent
+	return w.by != nil && slices.ContainsFunc(w.by.deletion.propagation.Dependents, func(r v1beta1.DependentRule) bool {
+		return r.Action == v1beta1.OrphanDependent
 	})
 }
 
@@ -315,7 +315,7 @@ func (w propagation) notAllowed(q *Question) *finding {
 	return f
 }
 
-func oneOf(list []v1alpha1.PropagationPolicy) string {
+func oneOf(list []v1beta1.PropagationPolicy) string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		names[i] = string(p)
@@ -332,13 +332,13 @@ func (w propagation) keeps(gr schema.GroupResource) bool {
 	return w.by != nil && keptBy(w.by.deletion.propagation, gr)
 }
 
-func keptBy(p *v1alpha1.Propagation, gr schema.GroupResource) bool {
+func keptBy(p *v1beta1.Propagation, gr schema.GroupResource) bool {
 	if p == nil {
 		return false
 	}
 	for _, r := range p.Dependents {
 		if ruleNames(r.ResourceRule, gr) {
-			return r.Action == v1alpha1.OrphanDependent
+			return r.Action == v1beta1.OrphanDependent
 		}
 	}
 	return false

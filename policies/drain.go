@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/drain"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Drain is the order in which the content of a namespace goes.
@@ -74,11 +74,11 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 // proves nothing.)
 func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
 	ns := object(namespace)
-	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1alpha1.DrainAnnotation), ns.annotation(v1alpha1.DrainSinceAnnotation)), ns.annotation(v1alpha1.DrainSealAnnotation)) {
+	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1beta1.DrainAnnotation), ns.annotation(v1beta1.DrainSinceAnnotation)), ns.annotation(v1beta1.DrainSealAnnotation)) {
 		return 0, time.Time{}
 	}
-	wave = slices.IndexFunc(d.Waves, func(w drain.Wave) bool { return w.Name == ns.annotation(v1alpha1.DrainAnnotation) })
-	since, noTime := time.Parse(time.RFC3339, ns.annotation(v1alpha1.DrainSinceAnnotation))
+	wave = slices.IndexFunc(d.Waves, func(w drain.Wave) bool { return w.Name == ns.annotation(v1beta1.DrainAnnotation) })
+	since, noTime := time.Parse(time.RFC3339, ns.annotation(v1beta1.DrainSinceAnnotation))
 	deleted, alive := time.Parse(time.RFC3339, ns.str("metadata", "deletionTimestamp"))
 	switch {
 	case wave < 0, alive != nil, noTime == nil && since.Before(deleted), noTime == nil && since.After(now.Add(drainSkew)):

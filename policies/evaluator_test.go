@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const fails = `conditions: [{name: c, expression: "oldObject.nothing == 'x'"}]`
@@ -14,7 +14,7 @@ const fails = `conditions: [{name: c, expression: "oldObject.nothing == 'x'"}]`
 // A policy is heard, and fails, only where its answer makes a difference.
 func TestWhoIsAsked(t *testing.T) {
 	policy := func(name string, priority int, match, rest string) string {
-		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %s}, spec: {failurePolicy: Fail, priority: %d, match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, %s}}\n",
+		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {failurePolicy: Fail, priority: %d, match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, %s}}\n",
 			name, priority, match, rest)
 	}
 	orphan, limit := "propagation: {default: Orphan}", "protection: {maxDependents: 3}"
@@ -66,7 +66,7 @@ func TestWhoIsAsked(t *testing.T) {
 	}
 	// No policy that is not asked keeps back-fill from removing the finalizer.
 	s := Build(nil, sources(t, "f", policy("a", 1, fails, limit)), Options{})
-	if m, errs := s.FinalizersFor(Stored(deployments.GroupVersion().WithKind("Deployment"), deployments, web(map[string]any{"finalizers": []any{v1alpha1.Finalizer}}).OldObject, nil)); m.By != "" || len(errs) > 0 {
+	if m, errs := s.FinalizersFor(Stored(deployments.GroupVersion().WithKind("Deployment"), deployments, web(map[string]any{"finalizers": []any{v1beta1.Finalizer}}).OldObject, nil)); m.By != "" || len(errs) > 0 {
 		t.Errorf("%+v %v", m, errs)
 	}
 }
@@ -74,7 +74,7 @@ func TestWhoIsAsked(t *testing.T) {
 func TestAnExpressionOfManyPoliciesIsAskedOnce(t *testing.T) {
 	shared, own := `conditions: [{name: c, expression: "oldObject.metadata.name == 'other'"}]`, `conditions: [{name: c, expression: "oldObject.metadata.name == 'mine'"}]`
 	policy := func(name, match string) string {
-		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, propagation: {default: Orphan}}}\n", name, match)
+		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, propagation: {default: Orphan}}}\n", name, match)
 	}
 	s := Build(nil, sources(t, "f", policy("a", shared)+policy("b", own)+policy("c", shared)), Options{})
 	q := web(nil)

@@ -11,7 +11,7 @@ import (
 // A policy protects namespaces, and a user deletes one.
 func ExampleSet_Decide() {
 	sources, problems := policies.Parse("protect.yaml", []byte(`
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: namespaces}
 spec:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // policyWith is a policy about what match says, in flow style, which no user's request passes
@@ -19,7 +19,7 @@ func policyWith(kind, match string) string {
 	if kind == "OwnerReferencePolicy" {
 		rest = "blockOwnerDeletion: Deny"
 	}
-	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: p}, spec: {match: {%s}, %s}}\n", kind, match, rest)
+	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: p}, spec: {match: {%s}, %s}}\n", kind, match, rest)
 }
 
 // A rollout deletes ReplicaSets and pods, a Job that has had its time is deleted, and no one is
@@ -169,7 +169,7 @@ func TestWhoIsExcludedFindsTheFinalizerLikeAnybody(t *testing.T) {
 				t.Errorf("what %s makes does not come to %s", user, w.Name)
 			}
 		}
-		dying := web(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{v1alpha1.Finalizer}})
+		dying := web(map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{v1beta1.Finalizer}})
 		dying.User.Name = user
 		if s := set.Enforce(dying); s.By != "p" {
 			t.Errorf("the deletion that %s asked for goes as %q says", user, s.By)
@@ -251,7 +251,7 @@ func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
 	for n, want := range map[int]bool{1: true, 90: true, 110: false, 1000: false} {
 		var text strings.Builder
 		for i := range n {
-			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], resourceNames: ['%s-%05d']}, protection: {confirmation: Required}}}\n",
+			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], resourceNames: ['%s-%05d']}, protection: {confirmation: Required}}}\n",
 				i, strings.Repeat("n", 240), i)
 		}
 		named := false
@@ -285,12 +285,12 @@ func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
 	for match, want := range map[string]string{
 		"excludeUsers: " + list(1, 500) + ", excludeGroups: " + list(1, 500) + ", resources: [" + rule("a", 1) + "]":   "not-excluded not-controllers",
 		"excludeUsers: " + list(60, 500) + ", excludeGroups: " + list(60, 500) + ", resources: [" + rule("a", 1) + "]": "not-controllers",
-		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
 			rule("a", 60) + "]": "not-controllers",
-		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
 			rule("a", 60) + ", " + rule("b", 60) + ", " + rule("c", 60) + ", " + rule("d", 60) + ", " + rule("e", 60) + "]": "",
 	} {
-		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {"+match+"}, protection: {maxDependents: 1}}}"), Options{})
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {"+match+"}, protection: {maxDependents: 1}}}"), Options{})
 		for _, p := range set.Problems() {
 			if !p.Warning {
 				t.Fatal(p)

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // namespaceController is who empties namespaces in a cluster with the built-in collectors. A
@@ -28,7 +28,7 @@ func emptiesNamespaces(q *Question) bool {
 		return true
 	case oneIdentity:
 		options := object(q.Options)
-		return q.Name == "" || options.str("propagationPolicy") == string(v1alpha1.Background) && options.at("preconditions") == nil
+		return q.Name == "" || options.str("propagationPolicy") == string(v1beta1.Background) && options.at("preconditions") == nil
 	}
 	return false
 }
@@ -59,7 +59,7 @@ const nodesGroup = "system:nodes"
 // leftOut are the resources of wildcardLeavesOut; without a resource, a whole group.
 var leftOut = []schema.GroupResource{
 	{Group: "", Resource: "events"}, {Group: "events.k8s.io", Resource: "events"},
-	{Group: "coordination.k8s.io", Resource: "leases"}, {Group: v1alpha1.GroupVersion.Group},
+	{Group: "coordination.k8s.io", Resource: "leases"}, {Group: v1beta1.GroupVersion.Group},
 	// By these one gets past a webhook, or a server, that is down.
 	{Group: "admissionregistration.k8s.io"}, {Group: "apiregistration.k8s.io"},
 	// These are questions that an API server answers, and keeps nowhere; most delegated

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // decideWrite judges a CREATE or UPDATE: what it does to the finalizer, whether it
@@ -58,7 +58,7 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 		}
 		d.Patch = append(d.Patch, addFinalizers(o, m.missing(o))...)
 		if q.Operation == Update && !q.Now.IsZero() {
-			d.Patch = append(d.Patch, addAnnotation(o, v1alpha1.ArmedAtAnnotation, ArmedAt(q.Now)))
+			d.Patch = append(d.Patch, addAnnotation(o, v1beta1.ArmedAtAnnotation, ArmedAt(q.Now)))
 		}
 	case m.By != "" && q.Operation == Update:
 		d.Patch = append(d.Patch, restoreArmedAt(o, old)...)
@@ -67,8 +67,8 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 		// out in another way.
 		d.Finalizers = RemoveFinalizers
 		d.Patch = append(d.Patch, removeFinalizers(o, OwnFinalizers(q.Resource.GroupResource(), o.finalizers()))...)
-		if o.annotation(v1alpha1.ArmedAtAnnotation) != "" {
-			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)})
+		if o.annotation(v1beta1.ArmedAtAnnotation) != "" {
+			d.Patch = append(d.Patch, PatchOperation{Op: "remove", Path: annotationPath(v1beta1.ArmedAtAnnotation)})
 		}
 	}
 }
@@ -83,8 +83,8 @@ func keepFinalizer(q *Question, d *Decision) {
 		return
 	}
 	d.Finalizers = AddFinalizers
-	d.Patch = append(d.Patch, addFinalizers(o, []string{v1alpha1.Finalizer})...)
-	d.Warnings = append(d.Warnings, "finalizer "+v1alpha1.Finalizer+" stays: weir removes it when the deletion has been carried out ("+
+	d.Patch = append(d.Patch, addFinalizers(o, []string{v1beta1.Finalizer})...)
+	d.Warnings = append(d.Warnings, "finalizer "+v1beta1.Finalizer+" stays: weir removes it when the deletion has been carried out ("+
 		"kubectl weir why says what it waits for). By force: kubectl delete mutatingwebhookconfiguration "+WebhookConfigurations+
 		", which comes again, and at once remove the finalizer")
 }
@@ -93,7 +93,7 @@ func keepFinalizer(q *Question, d *Decision) {
 var takesFinalizer = carries("oldObject") + " && !(" + carries("object") + ")"
 
 func carries(variable string) string {
-	return has(variable, "finalizers") + " && " + celString(v1alpha1.Finalizer) + " in " + variable + ".metadata.finalizers"
+	return has(variable, "finalizers") + " && " + celString(v1beta1.Finalizer) + " in " + variable + ".metadata.finalizers"
 }
 
 // restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of
@@ -115,13 +115,13 @@ func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 // requests that are not judged. Whoever may edit an object could otherwise have all deletes of it
 // wait, by writing another time before the last is over.
 func restoreArmedAt(o, old object) []PatchOperation {
-	switch at := old.annotation(v1alpha1.ArmedAtAnnotation); at {
-	case o.annotation(v1alpha1.ArmedAtAnnotation):
+	switch at := old.annotation(v1beta1.ArmedAtAnnotation); at {
+	case o.annotation(v1beta1.ArmedAtAnnotation):
 		return nil
 	case "":
-		return []PatchOperation{{Op: "remove", Path: annotationPath(v1alpha1.ArmedAtAnnotation)}}
+		return []PatchOperation{{Op: "remove", Path: annotationPath(v1beta1.ArmedAtAnnotation)}}
 	default:
-		return []PatchOperation{addAnnotation(o, v1alpha1.ArmedAtAnnotation, at)}
+		return []PatchOperation{addAnnotation(o, v1beta1.ArmedAtAnnotation, at)}
 	}
 }
 
@@ -130,7 +130,7 @@ var armedAtChanges = "(" + armedAtOf("object") + ") != (" + armedAtOf("oldObject
 
 func armedAtOf(variable string) string {
 	annotations := variable + ".metadata.annotations"
-	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", annotations, v1alpha1.ArmedAtAnnotation)
+	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", annotations, v1beta1.ArmedAtAnnotation)
 }
 
 // Wanted is what an object is to carry so that its deletion can be carried out as a policy says.
@@ -155,10 +155,10 @@ func (m Wanted) Missing(have []string) []string {
 
 // OwnFinalizers are those of an object's finalizers that Weir has put there.
 func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
-	if !slices.Contains(finalizers, v1alpha1.Finalizer) {
+	if !slices.Contains(finalizers, v1beta1.Finalizer) {
 		return nil
 	}
-	out := []string{v1alpha1.Finalizer}
+	out := []string{v1beta1.Finalizer}
 	if slices.Contains(orphanedByDefault, gr) && slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
 		out = append(out, metav1.FinalizerDeleteDependents)
 	}
@@ -180,7 +180,7 @@ func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 		}
 	}
 	if by, _ := s.braking(asDelete, ask, false); by != nil {
-		return Wanted{By: by.key.Name, Finalizers: []string{v1alpha1.Finalizer}}, v.errors
+		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
 	}
 	return Wanted{}, v.errors
 }
@@ -189,8 +189,8 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 	if !c.deletion.addsFinalizer(gr) {
 		return Wanted{}
 	}
-	m := Wanted{By: c.key.Name, Finalizers: []string{v1alpha1.Finalizer}}
-	if p := c.deletion.propagation; p != nil && slices.Contains(orphanedByDefault, gr) && p.Default != "" && p.Default != v1alpha1.Orphan {
+	m := Wanted{By: c.key.Name, Finalizers: []string{v1beta1.Finalizer}}
+	if p := c.deletion.propagation; p != nil && slices.Contains(orphanedByDefault, gr) && p.Default != "" && p.Default != v1beta1.Orphan {
 		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
 	}
 	return m
@@ -204,10 +204,10 @@ func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 		return true
 	case p == nil:
 		return false
-	case len(p.Dependents) > 0, p.Default == v1alpha1.Foreground, p.Default == v1alpha1.Orphan:
+	case len(p.Dependents) > 0, p.Default == v1beta1.Foreground, p.Default == v1beta1.Orphan:
 		return true
 	}
-	return p.Default == v1alpha1.Background && slices.Contains(orphanedByDefault, gr)
+	return p.Default == v1beta1.Background && slices.Contains(orphanedByDefault, gr)
 }
 
 func addFinalizers(o object, names []string) []PatchOperation {
@@ -265,7 +265,7 @@ func Armed(text string, now time.Time) (at time.Time, ok bool) {
 // ArmedSince is how long ago an object got the finalizer after it had been made; false if it never
 // was, or it is not known when.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
-	at, ok := Armed(object(obj).annotation(v1alpha1.ArmedAtAnnotation), now)
+	at, ok := Armed(object(obj).annotation(v1beta1.ArmedAtAnnotation), now)
 	if !ok || !object(obj).hasFinalizer() {
 		return 0, false
 	}
@@ -275,7 +275,7 @@ func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 // misarmed tells whether an object says of its finalizer what cannot be believed: the time is then
 // written again, once.
 func misarmed(o object, now time.Time) bool {
-	text := o.annotation(v1alpha1.ArmedAtAnnotation)
+	text := o.annotation(v1beta1.ArmedAtAnnotation)
 	_, ok := Armed(text, now)
 	return text != "" && !ok
 }
@@ -293,10 +293,10 @@ func removeFinalizers(o object, names []string) []PatchOperation {
 
 // Enforcement is how the controller carries out the deletion of an object with the finalizer.
 type Enforcement struct {
-	Propagation v1alpha1.PropagationPolicy
+	Propagation v1beta1.PropagationPolicy
 	// By is the policy that says so; empty where none does any more.
 	By         string
-	dependents *v1alpha1.Propagation
+	dependents *v1beta1.Propagation
 	// Limit holds the deletion if more would also be deleted; nil: none does.
 	Limit *Limit
 	// Errors are policies that could not be judged. Undecided are deletions that one of them, with
@@ -307,14 +307,14 @@ type Enforcement struct {
 
 // KeepsSome tells whether dependents of some resources are kept though others are deleted.
 func (s Enforcement) KeepsSome() bool {
-	return s.dependents != nil && slices.ContainsFunc(s.dependents.Dependents, func(r v1alpha1.DependentRule) bool {
-		return r.Action == v1alpha1.OrphanDependent
+	return s.dependents != nil && slices.ContainsFunc(s.dependents.Dependents, func(r v1beta1.DependentRule) bool {
+		return r.Action == v1beta1.OrphanDependent
 	})
 }
 
 // Keeps tells whether dependents of a resource are kept, and lose their reference to the owner.
 func (s Enforcement) Keeps(gr schema.GroupResource) bool {
-	return s.Propagation == v1alpha1.Orphan || keptBy(s.dependents, gr)
+	return s.Propagation == v1beta1.Orphan || keptBy(s.dependents, gr)
 }
 
 // Enforce says how the deletion of a terminating object is carried out. The question is that of its
@@ -335,7 +335,7 @@ func (s *Set) Enforce(q Question) Enforcement {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation
 	}
 	if out.Propagation == "" {
-		out.Propagation = v1alpha1.Background
+		out.Propagation = v1beta1.Background
 		if by != nil && by.deletion.propagation.Default != "" {
 			out.Propagation = by.deletion.propagation.Default
 		}

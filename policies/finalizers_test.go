@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -21,7 +21,7 @@ var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: 
 // propagationOf is a set with one policy about Deployments, Jobs and Pods.
 func propagationOf(t *testing.T, rest string) *Set {
 	t.Helper()
-	return Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}, {apiGroups: [batch], resources: [jobs]}, {apiGroups: [''], resources: [pods]}]}, "+rest+"}}"), Options{})
+	return Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}, {apiGroups: [batch], resources: [jobs]}, {apiGroups: [''], resources: [pods]}]}, "+rest+"}}"), Options{})
 }
 
 func storedAs(gvr schema.GroupVersionResource) Question {
@@ -111,7 +111,7 @@ func TestSinceWhenAnObjectIsArmed(t *testing.T) {
 		"never":                       {weirs, "", 0, false},
 		"not armed any more":          {"a", ArmedAt(now), 0, false},
 	} {
-		o := map[string]any{"metadata": map[string]any{"finalizers": []any{c.finalizer}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: c.at}}}
+		o := map[string]any{"metadata": map[string]any{"finalizers": []any{c.finalizer}, "annotations": map[string]any{v1beta1.ArmedAtAnnotation: c.at}}}
 		if since, armed := ArmedSince(o, now); since != c.since || armed != c.armed {
 			t.Errorf("%s: %s, %t, want %s, %t", name, since, armed, c.since, c.armed)
 		}
@@ -128,7 +128,7 @@ func TestTimeThatCannotBeBelievedIsWrittenAgain(t *testing.T) {
 	for at, arm := range map[string]bool{"": false, ArmedAt(now): false, ArmedAt(now.Add(-time.Hour)): false, ArmedAt(now.Add(time.Second)): false,
 		ArmedAt(now.Add(time.Hour)): true, "9999-12-31T23:59:59Z": true, "soon": true, "-": true} {
 		q := Question{Operation: Delete, Resource: deployments, Namespace: "shop", Name: "a", Now: now, OldObject: map[string]any{"metadata": map[string]any{
-			"name": "a", "finalizers": []any{weirs}, "annotations": map[string]any{v1alpha1.ArmedAtAnnotation: at}}}}
+			"name": "a", "finalizers": []any{weirs}, "annotations": map[string]any{v1beta1.ArmedAtAnnotation: at}}}}
 		if d := set.Decide(q); d.Arm != arm || !d.Allowed || !d.Enforced {
 			t.Errorf("%q: %+v, want arm %t", at, d, arm)
 		}
@@ -171,7 +171,7 @@ func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 				m["finalizers"] = anyList(f)
 			}
 			if at != "" {
-				m["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: at}
+				m["annotations"] = map[string]any{v1beta1.ArmedAtAnnotation: at}
 			}
 			return map[string]any{"metadata": m}
 		}
@@ -185,8 +185,8 @@ func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 			case "/metadata/finalizers/-":
 				finalizers = append(finalizers, fmt.Sprint(p.Value))
 			case "/metadata/annotations":
-				at = fmt.Sprint(p.Value.(map[string]any)[v1alpha1.ArmedAtAnnotation])
-			case annotationPath(v1alpha1.ArmedAtAnnotation):
+				at = fmt.Sprint(p.Value.(map[string]any)[v1beta1.ArmedAtAnnotation])
+			case annotationPath(v1beta1.ArmedAtAnnotation):
 				if at = ""; p.Op != "remove" {
 					at = fmt.Sprint(p.Value)
 				}
@@ -207,7 +207,7 @@ func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 // What cannot be judged may be wanted: it has to be looked for, and is not taken off.
 // What others may write besides an object itself, and while it terminates (RB 6.35).
 func TestFinalizerIsTakenOffByWeirAlone(t *testing.T) {
-	set := Build(nil, sources(t, "f", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p},
+	set := Build(nil, sources(t, "f", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p},
   spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, propagation: {default: Foreground}}}`), Options{Self: []string{"weir"}})
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	for name, c := range map[string]struct {
@@ -282,7 +282,7 @@ func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
 
 func TestWhichPoliciesAskForWhatIsKnownOfTheCluster(t *testing.T) {
 	owners := func(spec string) string {
-		return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, %s}}", spec)
+		return fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, %s}}", spec)
 	}
 	const nothing, kinds, objects = "nothing", "kinds", "kinds and objects"
 	for text, want := range map[string]string{
@@ -309,9 +309,9 @@ func TestWhichPoliciesAskForWhatIsKnownOfTheCluster(t *testing.T) {
 		owners("rules: {dangling: Warn}, failurePolicy: Fail"):                        objects,
 		owners("rules: {dangling: Warn}, validationActions: [Warn]"):                  objects,
 		owners("blockOwnerDeletion: RequirePermission, validationActions: [Audit]"):   kinds,
-		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": nothing,
-		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "protection: {maxDependents: 0}"):                                              objects,
-		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "propagation: {default: Orphan}"):                                              kinds,
+		"{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: d}, spec: {waves: [{name: x, resources: [{apiGroups: [''], resources: [pods]}]}]}}": nothing,
+		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "protection: {maxDependents: 0}"):                                             objects,
+		owners("blockOwnerDeletion: RequirePermission") + "\n---\n" + delpol("p", "propagation: {default: Orphan}"):                                             kinds,
 	} {
 		got, s := nothing, Build(nil, sources(t, "f", text), Options{})
 		switch {

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Guards tells whether some policy may protect objects of a resource from the collectors, too.
@@ -23,10 +23,10 @@ func (s *Set) guard(q *Question, v *verdict) {
 	if q.Subresource != "" || !s.collects(q) || object(q.OldObject).terminating() || isUsual(gr, q.name()) {
 		return
 	}
-	if gr.String() == "configmaps" && q.name() == v1alpha1.CollectorCanary {
+	if gr.String() == "configmaps" && q.name() == v1beta1.CollectorCanary {
 		return // any collector but Weir is to delete it
 	}
-	s.protect(q, propagation{policy: cmp.Or(optionAsks(q), v1alpha1.Background)}, newEvaluator(q, &s.guards, "the delete of ", v))
+	s.protect(q, propagation{policy: cmp.Or(optionAsks(q), v1beta1.Background)}, newEvaluator(q, &s.guards, "the delete of ", v))
 }
 
 // collects tells whether who sends a DELETE carries out what others asked for. Where all

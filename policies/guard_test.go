@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // The delete of a protected object is judged whoever carries it out, and the API server brings to
 // Weir what is, and nothing else.
 func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
-	confirmed := map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: "u1"}}
+	confirmed := map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: "u1"}}
 	uid := map[string]any{"propagationPolicy": "Background", "preconditions": map[string]any{"uid": "u1"}}
 	for name, c := range map[string]struct {
 		policy  string // of Deployments
@@ -43,7 +43,7 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 		"propagation":                        {"propagation: {default: Orphan, allowed: [Orphan]}", GarbageCollector, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], excludeGroups: [trusted]}, " + c.policy + "}}\n"
+			text := "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], excludeGroups: [trusted]}, " + c.policy + "}}\n"
 			set := Build(nil, sources(t, "f", text), Options{Self: []string{"weir"}})
 			q := web(c.meta)
 			q.User = User{Name: c.user}
@@ -68,7 +68,7 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 // is protected by no policy.
 func TestNothingGuardsWhatHasToGo(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", "", "confirmation: Required}")), Options{})
-	for name, refused := range map[string]bool{"kube-root-ca.crt": false, v1alpha1.CollectorCanary: false, "other": true} {
+	for name, refused := range map[string]bool{"kube-root-ca.crt": false, v1beta1.CollectorCanary: false, "other": true} {
 		q := deletes(Facts{})
 		q.Asked, q.User.Name, q.Resource, q.Kind, q.Name, q.OldObject = WebhookGuard, GarbageCollector, configMaps, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, name, configMap(name, nil)
 		if d := set.Decide(q); d.Allowed == refused {
@@ -137,7 +137,7 @@ func TestLimitsCountWhatHangsOnWhatIsHeld(t *testing.T) {
 				return many, true
 			},
 		}
-		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: [customresourcedefinitions, namespaces]}]}, protection: {maxDependents: 20}}}"), Options{})
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: [customresourcedefinitions, namespaces]}]}, protection: {maxDependents: 20}}}"), Options{})
 		if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "5005 objects would also be deleted, and 20 are accepted: 5000 pods; 5 teams.example.com") {
 			t.Errorf("%s: %+v", name, d)
 		}

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // definitions are no roots of a brake: the API server itself deletes the objects of one that
@@ -50,7 +50,7 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 // brake finds the policy that may hold a deletion, and tells the user if it will: no client waits
 // for what a person has to decide. Refused is only what nothing could hold.
 func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
-	if w.policy == v1alpha1.Orphan {
+	if w.policy == v1beta1.Orphan {
 		return nil, false
 	}
 	by, trial := s.braking(q, ask, true)
@@ -81,7 +81,7 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 		ask.v.fail(by, "the delete of "+q.what(), unknown)
 	case exceeds:
 		ask.v.besides = append(ask.v.besides, finding{policy: by.key,
-			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1alpha1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
+			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1beta1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
 	}
 	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)
 }
@@ -94,7 +94,7 @@ func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
 // beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents
 // when it sees the deletion, whatever holds the object.
 func (w propagation) beginsAtOnce(q *Question) bool {
-	foreground := w.asked == v1alpha1.Foreground || w.asked == "" && w.byDefault == v1alpha1.Foreground
+	foreground := w.asked == v1beta1.Foreground || w.asked == "" && w.byDefault == v1beta1.Foreground
 	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())
 	return foreground && !waits
 }
@@ -104,7 +104,7 @@ func (c *compiled) warnOfBrake() {
 	if c.about(definitions) && namesResource(c.resources, definitions) {
 		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted. Use protection.maxDependents", definitions))
 	}
-	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1alpha1.ConfirmationRequired && *p.MaxDependents <= c.deletion.brake.MaxObjects && !c.onTrial() {
+	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1beta1.ConfirmationRequired && *p.MaxDependents <= c.deletion.brake.MaxObjects && !c.onTrial() {
 		c.warn("spec.brake", "protection.maxDependents refuses all that it would hold, but for deletes that come while Weir does not answer")
 	}
 }

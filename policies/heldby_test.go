@@ -83,7 +83,7 @@ func TestWhatABrakeHasCarried(t *testing.T) {
 		gvr := jobs
 		if spec, other, ok := strings.Cut(rest, ", match: "); ok {
 			gvr = definitions.WithVersion("v1")
-			text = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: " + other + ", " + spec + "}}"
+			text = "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: " + other + ", " + spec + "}}"
 		}
 		set := Build(nil, sources(t, "f", text), Options{})
 		m, errs := set.FinalizersFor(storedAs(gvr))
@@ -104,7 +104,7 @@ func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 		"[{apiGroups: [apps], resources: [deployments]}]}, brake: {maxObjects: 5}, protection: {maxDependents: 6}":                          "",
 		"[{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"request.dryRun\"}]}, brake: {maxObjects: 5}": "a policy with a brake cannot ask about the request",
 	} {
-		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: "+spec+"}}"), Options{})
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: "+spec+"}}"), Options{})
 		var got []string
 		for _, p := range set.Problems() {
 			got = append(got, p.Message)

@@ -14,7 +14,7 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // InProcess is what the API server can judge of a policy by itself, without a webhook: a
@@ -114,10 +114,10 @@ const celBefore = "!has(oldObject.metadata.finalizers) ? '' : 'orphan' in oldObj
 	"'foregroundDeletion' in oldObject.metadata.finalizers ? 'Foreground' : ''"
 
 func celConfirmed(variable string) string {
-	annotation := variable + ".metadata.annotations['" + v1alpha1.ConfirmDeleteAnnotation + "']"
+	annotation := variable + ".metadata.annotations['" + v1beta1.ConfirmDeleteAnnotation + "']"
 	uid := variable + ".metadata.uid"
 	return has(variable, "annotations") +
-		" && '" + v1alpha1.ConfirmDeleteAnnotation + "' in " + variable + ".metadata.annotations" +
+		" && '" + v1beta1.ConfirmDeleteAnnotation + "' in " + variable + ".metadata.annotations" +
 		" && (" + annotation + " == " + uid + " || " + annotation + ".startsWith(" + uid + " + '/'))"
 }
 
@@ -144,12 +144,12 @@ func (p *inProcess) compileDeletion() {
 }
 
 // protect asks for confirmations.
-func (p *inProcess) protect(protection *v1alpha1.Protection) {
+func (p *inProcess) protect(protection *v1beta1.Protection) {
 	if protection.MaxDependents != nil {
 		p.leaveOut("spec.protection", "the API server cannot count what would also be deleted")
 		return
 	}
-	if protection.Confirmation != v1alpha1.ConfirmationRequired {
+	if protection.Confirmation != v1beta1.ConfirmationRequired {
 		return
 	}
 	p.deletes = true
@@ -168,7 +168,7 @@ func (p *inProcess) protect(protection *v1alpha1.Protection) {
 			"confirmed: only Weir releases it, and only Weir refuses the delete of its Namespace, or of its definition, beforehand")
 	}
 	confirm := "kubectl annotate ' + variables.pasted + ' --overwrite " +
-		v1alpha1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
+		v1beta1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
 	p.refuse("variables.what + ' may not be deleted without confirmation. "+
 		"To delete it, confirm and delete again: "+confirm, passes...)
 	p.guardSelection(confirm)
@@ -209,7 +209,7 @@ func (p *inProcess) guardSelection(confirm string) {
 }
 
 // propagate holds what deletes ask for against what is allowed.
-func (p *inProcess) propagate(propagation *v1alpha1.Propagation) {
+func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if propagation.Default != "" {
 		p.leaveOut("spec.propagation.default", "only Weir can carry out a delete otherwise than it asks")
 	}
@@ -296,7 +296,7 @@ func (p *inProcess) compileOwners() {
 	p.match("not-terminating", notTerminating)
 	p.match("references-change", "oldObject != null || "+has("object", "ownerReferences"))
 	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
-	if o.Changes == v1alpha1.ChangesRequirePermission {
+	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
 		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it'",
 			"request.operation != 'UPDATE'",
@@ -304,16 +304,16 @@ func (p *inProcess) compileOwners() {
 				".namespace(has(request.namespace) ? request.namespace : '').name(object.metadata.name).check('delete').allowed()")
 	}
 	switch o.BlockOwnerDeletion {
-	case v1alpha1.BlockDeny:
+	case v1beta1.BlockDeny:
 		p.updates, p.creates = ownerSubresources, true
 		p.refuse("variables.what + ' may not block the deletion of its owner. Leave out blockOwnerDeletion, or set it to false'",
 			"!"+has("object", "ownerReferences"),
 			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+
 				has("oldObject", "ownerReferences")+" && oldObject.metadata.ownerReferences.exists(o, o.uid == r.uid && "+
 				"has(o.blockOwnerDeletion) && o.blockOwnerDeletion))")
-	case v1alpha1.BlockRequirePermission:
+	case v1beta1.BlockRequirePermission:
 		p.leaveOut("spec.blockOwnerDeletion", "the API server cannot tell of which resource an owner is")
-	case v1alpha1.BlockClear:
+	case v1beta1.BlockClear:
 		p.leaveOut("spec.blockOwnerDeletion", "a ValidatingAdmissionPolicy changes nothing")
 	}
 	if o.Rules != nil {
@@ -408,13 +408,13 @@ func asLabelSelector(s labels.Selector) *metav1.LabelSelector {
 }
 
 // leftOut are the resources that a '*' does not name, but for those that are named beside it.
-func (p *inProcess) leftOut() []v1alpha1.ResourceRule {
+func (p *inProcess) leftOut() []v1beta1.ResourceRule {
 	if !wildcard(p.c.resources) {
 		return nil
 	}
-	var out []v1alpha1.ResourceRule
+	var out []v1beta1.ResourceRule
 	for _, gr := range leftOut {
-		r := v1alpha1.ResourceRule{APIGroups: []string{gr.Group}, Resources: []string{cmp.Or(gr.Resource, "*")}}
+		r := v1beta1.ResourceRule{APIGroups: []string{gr.Group}, Resources: []string{cmp.Or(gr.Resource, "*")}}
 		if i := slices.IndexFunc(explicit(p.c.resources), func(named schema.GroupResource) bool {
 			return named.Group == gr.Group && (gr.Resource == "" || gr.Resource == named.Resource)
 		}); i >= 0 {

@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"pgregory.net/rapid"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestTheAPIServerJudgesAsWeirDoes has the API server's own code judge random requests by random
@@ -156,7 +156,7 @@ func randomPolicy(t *rapid.T) string {
 		match += conditions + objects
 	}
 	return fmt.Sprintf(
-		"{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: p}, spec: {match: {resources: %s}, %s, failurePolicy: %s}}",
+		"{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: p}, spec: {match: {resources: %s}, %s, failurePolicy: %s}}",
 		kind,
 		match,
 		spec,
@@ -216,7 +216,7 @@ func randomRequest(t *rapid.T) (q Question, mayDelete bool) {
 		}
 		if yes(label + "confirmed") {
 			m["annotations"] = map[string]any{
-				v1alpha1.ConfirmDeleteAnnotation: one(label+"confirmation", "u1", "u2", ""),
+				v1beta1.ConfirmDeleteAnnotation: one(label+"confirmation", "u1", "u2", ""),
 			}
 		}
 		if f := one(label+"finalizer", "", "", "", "orphan", "foregroundDeletion", "example.com/x"); f != "" {
@@ -457,7 +457,7 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 				sources(
 					t,
 					"f",
-					"{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {"+spec+"}}",
+					"{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {"+spec+"}}",
 				),
 				Options{},
 			)

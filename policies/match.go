@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // matcher is a compiled Match.
 type matcher struct {
-	resources  []v1alpha1.ResourceRule
-	excluded   []v1alpha1.ResourceRule
+	resources  []v1beta1.ResourceRule
+	excluded   []v1beta1.ResourceRule
 	names      []string // empty: all
-	scope      v1alpha1.Scope
+	scope      v1beta1.Scope
 	exempt     excluded
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
@@ -30,11 +30,11 @@ type matcher struct {
 }
 
 // namesResource tells whether one of the rules names a resource.
-func namesResource(rules []v1alpha1.ResourceRule, gr schema.GroupResource) bool {
-	return slices.ContainsFunc(rules, func(r v1alpha1.ResourceRule) bool { return ruleNames(r, gr) })
+func namesResource(rules []v1beta1.ResourceRule, gr schema.GroupResource) bool {
+	return slices.ContainsFunc(rules, func(r v1beta1.ResourceRule) bool { return ruleNames(r, gr) })
 }
 
-func ruleNames(r v1alpha1.ResourceRule, gr schema.GroupResource) bool {
+func ruleNames(r v1beta1.ResourceRule, gr schema.GroupResource) bool {
 	if !slices.Contains(r.APIGroups, gr.Group) && !slices.Contains(r.APIGroups, "*") {
 		return false
 	}
@@ -51,7 +51,7 @@ func (m *matcher) about(gr schema.GroupResource) bool {
 // with the rest.
 func (m *matcher) excludes(gr schema.GroupResource) bool {
 	has := func(list []string, s string) bool { return slices.Contains(list, s) || slices.Contains(list, "*") }
-	return slices.ContainsFunc(m.excluded, func(r v1alpha1.ResourceRule) bool {
+	return slices.ContainsFunc(m.excluded, func(r v1beta1.ResourceRule) bool {
 		return has(r.APIGroups, gr.Group) && has(r.Resources, gr.Resource)
 	})
 }
@@ -59,8 +59,8 @@ func (m *matcher) excludes(gr schema.GroupResource) bool {
 // usable are the rules that a webhook configuration can hold. The schema accepts no others, but a
 // policy with failurePolicy Fail is asked about also where the schema does not accept it. For one
 // such rule the API server would refuse the configuration, and with it all other policies.
-func usable(rules []v1alpha1.ResourceRule) []v1alpha1.ResourceRule {
-	var out []v1alpha1.ResourceRule
+func usable(rules []v1beta1.ResourceRule) []v1beta1.ResourceRule {
+	var out []v1beta1.ResourceRule
 	for _, r := range rules {
 		r.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(name string) bool { return name == "" || name != "*" && strings.ContainsAny(name, "*/") })
 		if len(r.APIGroups) > 0 && len(r.Resources) > 0 {
@@ -71,34 +71,34 @@ func usable(rules []v1alpha1.ResourceRule) []v1alpha1.ResourceRule {
 }
 
 // usableScope is the same of a scope: one that there is not may mean either.
-func usableScope(s v1alpha1.Scope) v1alpha1.Scope {
-	if s == v1alpha1.NamespacedScope || s == v1alpha1.ClusterScope {
+func usableScope(s v1beta1.Scope) v1beta1.Scope {
+	if s == v1beta1.NamespacedScope || s == v1beta1.ClusterScope {
 		return s
 	}
-	return v1alpha1.AllScopes
+	return v1beta1.AllScopes
 }
 
 // inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in
 // itself.
-func inScope(s v1alpha1.Scope, q *Question) bool {
+func inScope(s v1beta1.Scope, q *Question) bool {
 	switch s {
-	case v1alpha1.NamespacedScope:
+	case v1beta1.NamespacedScope:
 		return q.namespaced()
-	case v1alpha1.ClusterScope:
+	case v1beta1.ClusterScope:
 		return !q.namespaced()
 	}
 	return true
 }
 
 // wildcard tells whether resources can match that no rule spells out.
-func wildcard(rules []v1alpha1.ResourceRule) bool {
-	return slices.ContainsFunc(rules, func(r v1alpha1.ResourceRule) bool {
+func wildcard(rules []v1beta1.ResourceRule) bool {
+	return slices.ContainsFunc(rules, func(r v1beta1.ResourceRule) bool {
 		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "*")
 	})
 }
 
 // explicit are the resources that rules spell out.
-func explicit(rules []v1alpha1.ResourceRule) []schema.GroupResource {
+func explicit(rules []v1beta1.ResourceRule) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, r := range rules {
 		for _, g := range r.APIGroups {

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // checkActs finds rules about dependents that can never act.
-func (c *compiled) checkActs(p *v1alpha1.Propagation) {
+func (c *compiled) checkActs(p *v1beta1.Propagation) {
 	at := field.NewPath("spec", "propagation", "dependents")
-	orphans := slices.ContainsFunc(p.Dependents, func(r v1alpha1.DependentRule) bool {
-		return r.Action == v1alpha1.OrphanDependent
+	orphans := slices.ContainsFunc(p.Dependents, func(r v1beta1.DependentRule) bool {
+		return r.Action == v1beta1.OrphanDependent
 	})
 	switch {
 	case len(p.Dependents) == 0:
@@ -26,7 +26,7 @@ func (c *compiled) checkActs(p *v1alpha1.Propagation) {
 		c.warn(at.String(), "it changes nothing: Background and Foreground delete all dependents. action "+
 			"Delete makes an exception from an action Orphan further down")
 	}
-	rules := make([]v1alpha1.ResourceRule, len(p.Dependents))
+	rules := make([]v1beta1.ResourceRule, len(p.Dependents))
 	for i, r := range p.Dependents {
 		rules[i] = r.ResourceRule
 		c.warnOfCovered(at.Index(i), r.ResourceRule, rules[:i])
@@ -37,15 +37,15 @@ func (c *compiled) checkActs(p *v1alpha1.Propagation) {
 // for Background, and for what asks for nothing.
 func (d *deletion) onlyOrphans() bool {
 	byDefault := d.propagation.Default
-	return !d.allows(v1alpha1.Foreground) &&
-		(byDefault == v1alpha1.Orphan || byDefault == "" && !d.allows(v1alpha1.Background))
+	return !d.allows(v1beta1.Foreground) &&
+		(byDefault == v1beta1.Orphan || byDefault == "" && !d.allows(v1beta1.Background))
 }
 
 // warnOfCovered says of a rule that those before it, which come first, name all that it names.
-func (c *compiled) warnOfCovered(at *field.Path, r v1alpha1.ResourceRule, before []v1alpha1.ResourceRule) {
-	names := explicit([]v1alpha1.ResourceRule{r})
+func (c *compiled) warnOfCovered(at *field.Path, r v1beta1.ResourceRule, before []v1beta1.ResourceRule) {
+	names := explicit([]v1beta1.ResourceRule{r})
 	isNew := func(gr schema.GroupResource) bool { return !namesResource(before, gr) }
-	if len(names) > 0 && !wildcard([]v1alpha1.ResourceRule{r}) && !slices.ContainsFunc(names, isNew) {
+	if len(names) > 0 && !wildcard([]v1beta1.ResourceRule{r}) && !slices.ContainsFunc(names, isNew) {
 		c.warn(at.String(), fmt.Sprintf("it never applies: entries before it name %s", names[0]))
 	}
 }

@@ -27,13 +27,13 @@ func TestRulesThatNeverAct(t *testing.T) {
 		"dependents: [{apiGroups: [''], resources: ['*'], action: Orphan}, {apiGroups: [''], resources: [events], action: Delete}]":                                                                              "", // which '*' leaves out
 		"dependents: [{apiGroups: [''], resources: [secrets], action: Orphan}, {apiGroups: [''], resources: [configmaps], action: Delete}, {apiGroups: [''], resources: [configmaps, secrets], action: Delete}]": "warning: spec.propagation.dependents[2]: it never applies: entries before it name configmaps",
 	} {
-		wantProblem(t, "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [statefulsets]}]}, propagation: {"+spec+"}}}", want)
+		wantProblem(t, "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [statefulsets]}]}, propagation: {"+spec+"}}}", want)
 	}
 	for waves, want := range map[string]string{
 		"{name: a, resources: [{apiGroups: [''], resources: ['*']}]}, {name: b, resources: [{apiGroups: [''], resources: [pods]}]}":                                        "warning: spec.waves[1].resources[0]: it never applies: entries before it name pods",
 		"{name: a, objectSelector: {matchLabels: {a: b}}, resources: [{apiGroups: [''], resources: ['*']}]}, {name: b, resources: [{apiGroups: [''], resources: [pods]}]}": "",
 	} {
-		wantProblem(t, "{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {waves: ["+waves+"]}}", want)
+		wantProblem(t, "{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {waves: ["+waves+"]}}", want)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestPoliciesThatKeepPodsOfDeletedJobs(t *testing.T) {
 		"match: {resources: [{apiGroups: [''], resources: [pods]}]}, protection: {confirmation: Required, inCascades: Ignore}":                                       "",
 		"match: {resources: [{apiGroups: [''], resources: [secrets]}]}, protection: {confirmation: Required}":                                                        "",
 	} {
-		wantProblem(t, "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {"+spec+"}}", want)
+		wantProblem(t, "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {"+spec+"}}", want)
 	}
 }
 

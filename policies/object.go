@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // object reads an object as it came in JSON. Whatever has another type than it should reads as
@@ -54,7 +54,7 @@ func (o object) finalizers() []string {
 	return out
 }
 
-func (o object) hasFinalizer() bool { return slices.Contains(o.finalizers(), v1alpha1.Finalizer) }
+func (o object) hasFinalizer() bool { return slices.Contains(o.finalizers(), v1beta1.Finalizer) }
 
 // labelSet is a labels.Set without a copy: selectors only look keys up.
 type labelSet map[string]any

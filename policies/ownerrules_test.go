@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestManyOwnersAreFound: it is about all of them, whoever added which.
 func TestManyOwnersAreFound(t *testing.T) {
-	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {manyOwners: Deny}}}"), Options{})
+	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {manyOwners: Deny}}}"), Options{})
 	refs := func(n int) (out []any) {
 		for i := range n {
 			out = append(out, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": fmt.Sprint(i)})
@@ -42,11 +42,11 @@ func TestARuleAboutOwnersIsKnownWhereverRulesAreListed(t *testing.T) {
 	if !found {
 		t.Fatal("the definition has no list of the rules of which one has to be set")
 	}
-	rules := reflect.TypeFor[v1alpha1.OwnerRules]()
+	rules := reflect.TypeFor[v1beta1.OwnerRules]()
 	for i := range rules.NumField() {
 		rule, _, _ := strings.Cut(rules.Field(i).Tag.Get("json"), ",")
 		t.Run(rule, func(t *testing.T) {
-			set := Build(nil, sources(t, "f", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: "+
+			set := Build(nil, sources(t, "f", fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: "+
 				"{match: {resources: [{apiGroups: [''], resources: [pods]}]}, rules: {%s: Deny}, validationActions: [Warn], failurePolicy: Fail}}", rule)), Options{})
 			if !set.Refuses("") {
 				t.Error("a policy with this rule alone, and Deny, passes for one that refuses nothing: see refuses")

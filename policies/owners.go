@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // edit is what a request does to the owner references of its object.
@@ -105,7 +105,7 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 		if !q.Part.has(c) || !ask.matches(i) {
 			continue
 		}
-		if c.owners.BlockOwnerDeletion == v1alpha1.BlockClear && q.Asked != WebhookOwners && !cleared {
+		if c.owners.BlockOwnerDeletion == v1beta1.BlockClear && q.Asked != WebhookOwners && !cleared {
 			cleared = !c.onTrial()
 			for _, i := range ed.blocking {
 				says := "is cleared"
@@ -135,19 +135,19 @@ type ownerJudge struct {
 }
 
 var (
-	refuse       = []v1alpha1.ValidationAction{v1alpha1.Deny}
-	warnAndAudit = []v1alpha1.ValidationAction{v1alpha1.Warn, v1alpha1.Audit}
+	refuse       = []v1beta1.ValidationAction{v1beta1.Deny}
+	warnAndAudit = []v1beta1.ValidationAction{v1beta1.Warn, v1beta1.Audit}
 )
 
 func (j *ownerJudge) judge(c *compiled) {
-	if j.q.Operation == Update && c.owners.Changes == v1alpha1.ChangesRequirePermission {
+	if j.q.Operation == Update && c.owners.Changes == v1beta1.ChangesRequirePermission {
 		j.mayChange(c)
 	}
 	if len(j.edit.blocking) > 0 {
 		switch c.owners.BlockOwnerDeletion {
-		case v1alpha1.BlockRequirePermission:
+		case v1beta1.BlockRequirePermission:
 			j.mayBlock(c)
-		case v1alpha1.BlockDeny:
+		case v1beta1.BlockDeny:
 			for _, i := range j.edit.blocking {
 				j.v.add(c, finding{code: 403,
 					text: fmt.Sprintf("%s may not block the deletion of its owner %s", j.q.what(), j.edit.now[i]),
@@ -167,8 +167,8 @@ func (r OwnerRef) String() string {
 }
 
 // rules looks for references that are likely mistakes.
-func (j *ownerJudge) rules(c *compiled, r *v1alpha1.OwnerRules) {
-	if r.ManyControllers != v1alpha1.RuleIgnore && r.ManyControllers != "" {
+func (j *ownerJudge) rules(c *compiled, r *v1beta1.OwnerRules) {
+	if r.ManyControllers != v1beta1.RuleIgnore && r.ManyControllers != "" {
 		n := 0
 		for _, ref := range j.edit.now {
 			if ref.Controller {
@@ -192,7 +192,7 @@ func (j *ownerJudge) rules(c *compiled, r *v1alpha1.OwnerRules) {
 
 // ref judges one reference. The rules exclude one another in this order, since what comes later
 // would only repeat what came before in other words.
-func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
+func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	q, what := j.q, j.q.what()
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	kind := j.kind(gvk)
@@ -213,7 +213,7 @@ func (j *ownerJudge) ref(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
 }
 
 // cycle finds an owner that depends on what it owns.
-func (j *ownerJudge) cycle(c *compiled, r *v1alpha1.OwnerRules, ref OwnerRef) {
+func (j *ownerJudge) cycle(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	if self := j.q.judged().uid(); self != "" && (ref.UID == self || j.q.Facts.Depends != nil && j.q.Facts.Depends(ref.UID, self)) {
 		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", j.owns(ref), j.q.what()))
 	}
@@ -225,12 +225,12 @@ func (j *ownerJudge) owns(ref OwnerRef) string {
 
 // owner is what is known of an owner. The graph tells of those that it has seen; of any other the
 // API server is asked, where it matters whether it is there.
-func (j *ownerJudge) owner(r *v1alpha1.OwnerRules, ref OwnerRef, kind Kind) Owner {
+func (j *ownerJudge) owner(r *v1beta1.OwnerRules, ref OwnerRef, kind Kind) Owner {
 	if j.q.Facts.Owner == nil {
 		return Owner{}
 	}
 	owner := j.q.Facts.Owner(ref, j.q.Namespace)
-	if owner.Presence != Unknown || r.Dangling == "" || r.Dangling == v1alpha1.RuleIgnore {
+	if owner.Presence != Unknown || r.Dangling == "" || r.Dangling == v1beta1.RuleIgnore {
 		return owner
 	}
 	if !kind.Served || len(kind.Resources) != 1 || kind.Namespaced && !j.q.namespaced() {
@@ -255,11 +255,11 @@ func (j *ownerJudge) kind(gvk schema.GroupVersionKind) Kind {
 	return j.q.Facts.Kind(gvk)
 }
 
-func (j *ownerJudge) found(c *compiled, action v1alpha1.RuleAction, text string) {
-	if action == v1alpha1.RuleIgnore || action == "" {
+func (j *ownerJudge) found(c *compiled, action v1beta1.RuleAction, text string) {
+	if action == v1beta1.RuleIgnore || action == "" {
 		return
 	}
-	j.v.add(c, finding{code: 403, text: text}, []v1alpha1.ValidationAction{v1alpha1.ValidationAction(action)})
+	j.v.add(c, finding{code: 403, text: text}, []v1beta1.ValidationAction{v1beta1.ValidationAction(action)})
 }
 
 // OwnerLookup is where an owner is read.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Part is a part of the policies that is judged by itself, since something else happens to requests
@@ -44,7 +44,7 @@ var systemNamespaces = []string{metav1.NamespaceSystem, corev1.NamespaceNodeLeas
 // whichPart is where a policy is judged. One that refuses nothing fails nothing, either.
 func (c *compiled) whichPart() Part {
 	switch {
-	case c.failurePolicy != v1alpha1.Fail || !c.refuses():
+	case c.failurePolicy != v1beta1.Fail || !c.refuses():
 		return PartIgnore
 	case c.namesSystemNamespaces():
 		return PartEverywhere
@@ -79,7 +79,7 @@ func (c *compiled) warnOfRisk() {
 	}
 	ofPods := c.about(schema.GroupResource{Resource: "pods"})
 	selects := c.namespaces != nil || c.objects != nil || len(c.names) > 0
-	everything := slices.ContainsFunc(c.resources, func(r v1alpha1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
+	everything := slices.ContainsFunc(c.resources, func(r v1beta1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
 	switch {
 	case everything && !selects:
 		c.risk = "while Weir does not answer, all requests about these API groups are refused, also those that the cluster itself needs: name resources, or select some objects"

@@ -76,7 +76,7 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 			rest := rapid.SampledFrom([]string{"protection: {confirmation: Required}", "propagation: {default: Orphan, allowed: [Orphan]}", "propagation: {default: Foreground}",
 				"propagation: {default: Orphan}, validationActions: [Warn]", "protection: {confirmation: Required}, validationActions: [Warn]"}).Draw(rt, "rest")
 			failure := rapid.SampledFrom([]string{"Ignore", "Fail"}).Draw(rt, "failurePolicy")
-			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {%s%s}, %s, failurePolicy: %s}}\n", i, about, match, rest, failure)
+			fmt.Fprintf(&text, "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {match: {%s%s}, %s, failurePolicy: %s}}\n", i, about, match, rest, failure)
 		}
 		set := Build(nil, sources(t, "f", text.String()), Options{Namespace: "weir-system"})
 		// Only in kube-system can the entry for all namespaces be asked: half of the draws are of
@@ -115,7 +115,7 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 func TestErrorOfOnePartIsNotHeardInAnother(t *testing.T) {
 	set := Build(nil, sources(t, "f",
 		delpol("a", "protection: {maxDependents: 0}, failurePolicy: Fail")+delpol("b", "protection: {maxDependents: 0}")+
-			"---\n{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: c}, spec: {match: {"+about+"}, changes: RequirePermission, failurePolicy: Fail}}\n"), Options{})
+			"---\n{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: c}, spec: {match: {"+about+"}, changes: RequirePermission, failurePolicy: Fail}}\n"), Options{})
 	q := deleteIn("shop")
 	q.Facts = Facts{} // what would also be deleted is not known
 	for part, want := range map[Part]string{PartIgnore: "b", PartFail: "a", PartEverywhere: "", "": "ab"} {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // protect finds what policies do not accept about a DELETE. Those that would accept it are not
@@ -25,7 +25,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			continue
 		}
 		var stale string
-		if p.Confirmation == v1alpha1.ConfirmationRequired {
+		if p.Confirmation == v1beta1.ConfirmationRequired {
 			var yes bool
 			if yes, stale = q.confirmed(w); yes {
 				continue
@@ -88,10 +88,10 @@ func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 			"components write again.")
 	}
 	counted := q.isNamespace() || q.isCRD()
-	if !counted && (w.by == nil || w.by.deletion.allows(v1alpha1.Orphan)) {
+	if !counted && (w.by == nil || w.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	if c.deletion.protection.Confirmation == v1alpha1.ConfirmationRequired {
+	if c.deletion.protection.Confirmation == v1beta1.ConfirmationRequired {
 		ways = append(ways, v.confirming(c, q, w, "them too"))
 	} else {
 		ways = append(ways, "To delete it, delete them first")
@@ -146,7 +146,7 @@ func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) 
 		}
 		s.Instances, what = gr, "the number of "+gr.String()
 		held, known = q.Facts.Instances(gr)
-	case w.policy == v1alpha1.Orphan:
+	case w.policy == v1beta1.Orphan:
 		return held, nil
 	case q.Facts.Dependents == nil:
 		return held, errors.New("the ownership graph is not known yet")

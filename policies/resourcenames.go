@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Without a cluster it is not known which resources there are. But those of Kubernetes itself have
@@ -71,13 +71,13 @@ func singular(plural string) string {
 
 // checkResources gathers the resources that a policy names, and finds those that no API server will
 // ever serve.
-func (c *compiled) checkResources(rules []v1alpha1.ResourceRule, at *field.Path) {
+func (c *compiled) checkResources(rules []v1beta1.ResourceRule, at *field.Path) {
 	for i, r := range rules {
 		c.checkResource(r, at.Index(i))
 	}
 }
 
-func (c *compiled) checkResource(r v1alpha1.ResourceRule, at *field.Path) {
+func (c *compiled) checkResource(r v1beta1.ResourceRule, at *field.Path) {
 	for j, resource := range r.Resources {
 		if resource != "*" && len(r.APIGroups) > 0 { // a rule without groups the schema refuses, and a file that has one is read all the same
 			c.mentions = append(c.mentions, Name{at.Child("resources").Index(j).String(), r.APIGroups, resource})
@@ -115,14 +115,14 @@ var passedOver = map[schema.GroupResource]map[schema.GroupResource]string{
 }
 
 // checkDependents finds rules about dependents that can never be.
-func (c *compiled) checkDependents(p *v1alpha1.Propagation) {
+func (c *compiled) checkDependents(p *v1beta1.Propagation) {
 	owners := explicit(c.resources)
 	if len(owners) == 0 || wildcard(c.resources) {
 		return
 	}
 	for i, r := range p.Dependents {
 		at := fmt.Sprintf("spec.propagation.dependents[%d].resources", i)
-		for _, dependent := range explicit([]v1alpha1.ResourceRule{r.ResourceRule}) {
+		for _, dependent := range explicit([]v1beta1.ResourceRule{r.ResourceRule}) {
 			switch {
 			case !knownNames().resources[dependent]:
 			case slices.Contains(clusterScoped, dependent.Resource) && !slices.ContainsFunc(owners, maybeClusterScoped):

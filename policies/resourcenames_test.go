@@ -33,7 +33,7 @@ func TestResourcesThatNoAPIServes(t *testing.T) {
 		"{apiGroups: [policy], resources: [poddisruptionbudgets, budgets]}": "",
 	} {
 		var got []string
-		for _, p := range Build(nil, sources(t, "p.yaml", "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  protection: {maxDependents: 0}\n  match:\n    resources:\n    - "+
+		for _, p := range Build(nil, sources(t, "p.yaml", "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  protection: {maxDependents: 0}\n  match:\n    resources:\n    - "+
 			strings.NewReplacer("resources: [", "resources: [\n      ", ", d", ",\n      d").Replace(rule)+"\n"), Options{}).Problems() {
 			if p.Warning || !strings.HasPrefix(p.Field, "spec.match.resources[0].resources[") {
 				t.Errorf("%s: %s", rule, p)
@@ -57,7 +57,7 @@ func TestHowNamesAreWrittenIsSaidInWords(t *testing.T) {
 		"{apiGroups: [apps/v1], resources: [deployments]}":    `resources[0].apiGroups[0]: "apps/v1" is a group and a version, and policies are about all versions: write "apps"`,
 		"{apiGroups: [Core], resources: [pods]}":              `resources[0].apiGroups[0]: "Core" is no API group: write it as in apiVersion, without the version, and the core group as ""`,
 	} {
-		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: ["+rule+"]}, protection: {maxDependents: 0}}}"), Options{})
+		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: ["+rule+"]}, protection: {maxDependents: 0}}}"), Options{})
 		var got []string
 		for _, p := range set.Problems() {
 			got = append(got, strings.TrimPrefix(p.Field, "spec.match.")+": "+p.Message)
@@ -70,7 +70,7 @@ func TestHowNamesAreWrittenIsSaidInWords(t *testing.T) {
 
 // Every name that a policy writes is looked at.
 func TestResourcesAreLookedAtEverywhere(t *testing.T) {
-	const head = "apiVersion: weir.dev/v1alpha1\nmetadata: {name: p}\n"
+	const head = "apiVersion: weir.dev/v1beta1\nmetadata: {name: p}\n"
 	for text, field := range map[string]string{
 		head + "kind: OwnerReferencePolicy\nspec: {match: {resources: [{apiGroups: [''], resources: [pod]}]}, blockOwnerDeletion: Deny}":                                                                                                    "spec.match.resources[0].resources[0]",
 		head + "kind: DrainPolicy\nspec: {waves: [{name: a, resources: [{apiGroups: [''], resources: [pods]}]}, {name: b, resources: [{apiGroups: [''], resources: [pv, svc]}]}]}":                                                          "spec.waves[1].resources[0].resources[0] spec.waves[1].resources[0].resources[1]",
@@ -101,7 +101,7 @@ func TestResourcesAreLookedAtEverywhere(t *testing.T) {
 // resources in groups.
 func TestRuleWithoutAPIGroupsNamesNothing(t *testing.T) {
 	for groups, want := range map[string]int{"": 0, "apiGroups: [], ": 0, "apiGroups: [''], ": 1} {
-		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{"+groups+"resources: [secrets]}]}, protection: {confirmation: Required}}}"), Options{})
+		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{"+groups+"resources: [secrets]}]}, protection: {confirmation: Required}}}"), Options{})
 		if s := set.Statuses()[0]; s.Ready != (want > 0) || len(s.Names) != want {
 			t.Errorf("%q: ready %t, names %v", groups, s.Ready, s.Names)
 		}

@@ -8,14 +8,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // named are rules without a '*': in its place are the resources that it names, group by group.
-func named(rules []v1alpha1.ResourceRule, kept []schema.GroupResource) []v1alpha1.ResourceRule {
-	var out []v1alpha1.ResourceRule
+func named(rules []v1beta1.ResourceRule, kept []schema.GroupResource) []v1beta1.ResourceRule {
+	var out []v1beta1.ResourceRule
 	for _, r := range rules {
-		if !wildcard([]v1alpha1.ResourceRule{r}) {
+		if !wildcard([]v1beta1.ResourceRule{r}) {
 			out = append(out, r)
 			continue
 		}
@@ -26,44 +26,44 @@ func named(rules []v1alpha1.ResourceRule, kept []schema.GroupResource) []v1alpha
 			}
 		}
 		for group, resources := range byGroup {
-			out = append(out, v1alpha1.ResourceRule{APIGroups: []string{group}, Resources: resources})
+			out = append(out, v1beta1.ResourceRule{APIGroups: []string{group}, Resources: resources})
 		}
 	}
 	return out
 }
 
 // named are the rules of a policy without a '*', and without what it excludes.
-func (m *matcher) named(kept []schema.GroupResource) []v1alpha1.ResourceRule {
+func (m *matcher) named(kept []schema.GroupResource) []v1beta1.ResourceRule {
 	return without(named(m.resources, kept), m.excludes)
 }
 
 // scopedRule is a rule of a policy, and its scope.
 type scopedRule struct {
-	v1alpha1.ResourceRule
+	v1beta1.ResourceRule
 	scope admissionregistrationv1.ScopeType
 }
 
-func scoped(rules []v1alpha1.ResourceRule, scope v1alpha1.Scope) []scopedRule {
+func scoped(rules []v1beta1.ResourceRule, scope v1beta1.Scope) []scopedRule {
 	out := make([]scopedRule, len(rules))
 	for i, r := range rules {
-		out[i] = scopedRule{r, admissionregistrationv1.ScopeType(cmp.Or(scope, v1alpha1.AllScopes))}
+		out[i] = scopedRule{r, admissionregistrationv1.ScopeType(cmp.Or(scope, v1beta1.AllScopes))}
 	}
 	return out
 }
 
 // without are rules without the resources that drop tells of, and without rules that then name
 // none.
-func without(rules []v1alpha1.ResourceRule, drop func(schema.GroupResource) bool) []v1alpha1.ResourceRule {
-	var out []v1alpha1.ResourceRule
+func without(rules []v1beta1.ResourceRule, drop func(schema.GroupResource) bool) []v1beta1.ResourceRule {
+	var out []v1beta1.ResourceRule
 	for _, r := range rules {
-		if !slices.ContainsFunc(explicit([]v1alpha1.ResourceRule{r}), drop) {
+		if !slices.ContainsFunc(explicit([]v1beta1.ResourceRule{r}), drop) {
 			out = append(out, r)
 			continue
 		}
 		for _, g := range r.APIGroups { // each by itself: what is dropped of one may be wanted of another
 			left := slices.DeleteFunc(slices.Clone(r.Resources), func(res string) bool { return drop(schema.GroupResource{Group: g, Resource: res}) })
 			if len(left) > 0 {
-				out = append(out, v1alpha1.ResourceRule{APIGroups: []string{g}, Resources: left})
+				out = append(out, v1beta1.ResourceRule{APIGroups: []string{g}, Resources: left})
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
 		}
 		seen[key] = true
 		if subresources != nil {
-			for _, gr := range explicit([]v1alpha1.ResourceRule{{APIGroups: groups, Resources: resources}}) {
+			for _, gr := range explicit([]v1beta1.ResourceRule{{APIGroups: groups, Resources: resources}}) {
 				for _, sub := range subresources(gr) {
 					if name := gr.Resource + "/" + sub; !slices.Contains(resources, name) {
 						resources = append(resources, name)

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // guardsSelection tells whether an update that takes an object out of the policy is judged as its
 // delete.
 func (c *compiled) guardsSelection() bool {
 	p := c.deletion.protection
-	return p != nil && p.Confirmation == v1alpha1.ConfirmationRequired &&
-		cmp.Or(p.GuardSelection, v1alpha1.GuardSelectionRefuse) == v1alpha1.GuardSelectionRefuse
+	return p != nil && p.Confirmation == v1beta1.ConfirmationRequired &&
+		cmp.Or(p.GuardSelection, v1beta1.GuardSelectionRefuse) == v1beta1.GuardSelectionRefuse
 }
 
 // guardSelection judges an UPDATE after which a policy would protect its object no more: the next
@@ -67,7 +67,7 @@ func (m *matcher) stays(e *evaluation) (bool, error) {
 // confirmedForAny tells whether the delete of an object is confirmed, whatever goes with it.
 func (q *Question) confirmedForAny() bool {
 	o := q.judged()
-	uid, _, _ := strings.Cut(o.annotation(v1alpha1.ConfirmDeleteAnnotation), "/")
+	uid, _, _ := strings.Cut(o.annotation(v1beta1.ConfirmDeleteAnnotation), "/")
 	return uid != "" && uid == string(o.uid())
 }
 

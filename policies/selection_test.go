@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // relabels is an UPDATE of the ConfigMap x in namespace shop.
@@ -37,7 +37,7 @@ func TestLeavingProtectionIsJudgedAsTheDelete(t *testing.T) {
 		return m
 	}
 	confirmed := func(value string) map[string]any {
-		return map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: value}}
+		return map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: value}}
 	}
 	const selector = ", objectSelector: {matchLabels: {keep: 'yes'}}"
 	const condition = `, conditions: [{name: c, expression: "oldObject.metadata.annotations['keep'] == 'yes'"}]`

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Options are what a Set knows besides policies.
@@ -186,9 +186,9 @@ func (s *Set) NeedsGraph() bool {
 }
 
 // asksForOwners tells whether rules are about owners themselves, and not only about their kinds.
-func asksForOwners(r *v1alpha1.OwnerRules) bool {
-	return r != nil && slices.ContainsFunc([]v1alpha1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle}, func(a v1alpha1.RuleAction) bool {
-		return a != "" && a != v1alpha1.RuleIgnore
+func asksForOwners(r *v1beta1.OwnerRules) bool {
+	return r != nil && slices.ContainsFunc([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle}, func(a v1beta1.RuleAction) bool {
+		return a != "" && a != v1beta1.RuleIgnore
 	})
 }
 
@@ -196,7 +196,7 @@ func asksForOwners(r *v1alpha1.OwnerRules) bool {
 // served.
 func (s *Set) NeedsKinds() bool {
 	return s.NeedsGraph() || slices.ContainsFunc(s.policies, func(c *compiled) bool {
-		return c.owners != nil && (c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1alpha1.BlockRequirePermission)
+		return c.owners != nil && (c.owners.Rules != nil || c.owners.BlockOwnerDeletion == v1beta1.BlockRequirePermission)
 	})
 }
 

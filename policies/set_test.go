@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // sources parses policies that must parse.
@@ -28,7 +28,7 @@ func sources(t testing.TB, file, text string) []Source {
 
 // delpol is a DeletionPolicy for deployments with the rest of its spec in flow style.
 func delpol(name, rest string) string {
-	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %q}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, %s}}\n", name, rest)
+	return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %q}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, %s}}\n", name, rest)
 }
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -74,7 +74,7 @@ func TestABrokenPolicyNeverHidesTheOthers(t *testing.T) {
 			if name == "with a name that is none" {
 				polname, c.problem = "Not A Name", "metadata.name"
 			}
-			bad := fmt.Sprintf("---\n{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %q}, spec: {match: %s}}\n", polname, c.broken)
+			bad := fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %q}, spec: {match: %s}}\n", polname, c.broken)
 			set := Build(nil, sources(t, "f.yaml", bad+good), Options{})
 			var text []string
 			for _, p := range set.Problems() {
@@ -91,7 +91,7 @@ func TestABrokenPolicyNeverHidesTheOthers(t *testing.T) {
 			if d := set.Decide(web(nil)); d.Allowed || !strings.Contains(d.Message, `DeletionPolicy "good"`) {
 				t.Errorf("the good policy is not heard: %+v", d)
 			}
-			d := set.Decide(web(map[string]any{"annotations": map[string]any{v1alpha1.ConfirmDeleteAnnotation: "u1"}}))
+			d := set.Decide(web(map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: "u1"}}))
 			if d.Allowed == c.refuses {
 				t.Errorf("allowed: %t: %s", d.Allowed, d.Message)
 			}
@@ -189,20 +189,20 @@ func TestPropagationFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies  string
 		finalizer string
-		want      v1alpha1.PropagationPolicy
+		want      v1beta1.PropagationPolicy
 		keepsPVC  bool
 	}{
-		"nothing asked, a default":                 {delpol("p", foreground), "", v1alpha1.Foreground, true},
-		"Orphan asked":                             {delpol("p", foreground), "orphan", v1alpha1.Orphan, true},
-		"Foreground asked, no default":             {delpol("p", "propagation: {allowed: [Foreground]}"), "foregroundDeletion", v1alpha1.Foreground, false},
-		"nothing asked, no default":                {delpol("p", "propagation: {allowed: [Foreground]}"), "", v1alpha1.Background, false},
-		"no policy any more":                       {"", "foregroundDeletion", v1alpha1.Foreground, false},
-		"a job that was asked to orphan":           {jobs(""), "orphan", v1alpha1.Orphan, true},
-		"a job by the finalizer that Weir gave it": {jobs(""), "foregroundDeletion", v1alpha1.Foreground, false},
-		"a job that was asked for Background":      {jobs(""), "", v1alpha1.Background, false},
+		"nothing asked, a default":                 {delpol("p", foreground), "", v1beta1.Foreground, true},
+		"Orphan asked":                             {delpol("p", foreground), "orphan", v1beta1.Orphan, true},
+		"Foreground asked, no default":             {delpol("p", "propagation: {allowed: [Foreground]}"), "foregroundDeletion", v1beta1.Foreground, false},
+		"nothing asked, no default":                {delpol("p", "propagation: {allowed: [Foreground]}"), "", v1beta1.Background, false},
+		"no policy any more":                       {"", "foregroundDeletion", v1beta1.Foreground, false},
+		"a job that was asked to orphan":           {jobs(""), "orphan", v1beta1.Orphan, true},
+		"a job by the finalizer that Weir gave it": {jobs(""), "foregroundDeletion", v1beta1.Foreground, false},
+		"a job that was asked for Background":      {jobs(""), "", v1beta1.Background, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finalizers := []any{v1alpha1.Finalizer}
+			finalizers := []any{v1beta1.Finalizer}
 			if c.finalizer != "" {
 				finalizers = append(finalizers, c.finalizer)
 			}
@@ -211,7 +211,7 @@ func TestPropagationFollowsWhatWasAskedAndThenThePolicy(t *testing.T) {
 				q.Resource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 			}
 			s := Build(nil, sources(t, "f", c.policies), Options{}).Enforce(q)
-			if s.Propagation != c.want || s.Keeps(pvc) != c.keepsPVC || s.Keeps(pods) != (c.want == v1alpha1.Orphan) {
+			if s.Propagation != c.want || s.Keeps(pvc) != c.keepsPVC || s.Keeps(pods) != (c.want == v1beta1.Orphan) {
 				t.Errorf("%s, keeps PVCs %t and pods %t", s.Propagation, s.Keeps(pvc), s.Keeps(pods))
 			}
 		})
@@ -236,9 +236,9 @@ func TestARefusalOfVeryMuchIsStillReadable(t *testing.T) {
 
 func TestNeedsAreAskedForOnceEach(t *testing.T) {
 	set := Build(nil, sources(t, "f", `
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission}}
 `), Options{})
 	q := web(map[string]any{"ownerReferences": []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "u2", "blockOwnerDeletion": true}}})
 	q.Operation, q.Object, q.OldObject = Update, q.OldObject, map[string]any{"metadata": map[string]any{"name": "web"}}
@@ -288,9 +288,9 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 		}
 	}
 	labelled := Build(nil, sources(t, "f", `
-{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: b}, spec: {waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
+{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: b}, spec: {waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: a}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [{name: one, timeout: 90s, onTimeout: Proceed, objectSelector: {matchLabels: {x: "yes"}}, resources: [{apiGroups: ["*"], resources: ["*"]}]}, {name: two, resources: [{apiGroups: [""], resources: [pods]}]}]}}
+{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: a}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [{name: one, timeout: 90s, onTimeout: Proceed, objectSelector: {matchLabels: {x: "yes"}}, resources: [{apiGroups: ["*"], resources: ["*"]}]}, {name: two, resources: [{apiGroups: [""], resources: [pods]}]}]}}
 `), Options{})
 	for _, p := range labelled.Problems() {
 		t.Error(p)
@@ -325,8 +325,8 @@ func TestNamespaceThatNoControllerDrainsIsNotHeldUpForGood(t *testing.T) {
 		"at once":                 {nil, 0, true},
 		"not yet drained":         {nil, 2 * time.Minute, true},
 		"never drained":           {nil, 2*time.Minute + time.Second, false},
-		"a copied wave, no drain": {map[string]any{v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2025-01-01T00:00:00Z"}, time.Hour, false},
-		"being drained for a day": {map[string]any{v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2026-01-01T00:00:01Z"}, 24 * time.Hour, true},
+		"a copied wave, no drain": {map[string]any{v1beta1.DrainAnnotation: "pods", v1beta1.DrainSinceAnnotation: "2025-01-01T00:00:00Z"}, time.Hour, false},
+		"being drained for a day": {map[string]any{v1beta1.DrainAnnotation: "pods", v1beta1.DrainSinceAnnotation: "2026-01-01T00:00:01Z"}, 24 * time.Hour, true},
 	} {
 		d := set.Decide(Question{
 			Operation: Delete, User: User{Name: namespaceController}, Namespace: "shop", Name: "key",
@@ -381,7 +381,7 @@ func TestNamespaceControllerIsKnownUnderOneIdentity(t *testing.T) {
 func TestForgedWaveLetsNothingThrough(t *testing.T) {
 	set := shippedSet(t)
 	ns := map[string]any{"uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": map[string]any{
-		v1alpha1.DrainAnnotation: "pods", v1alpha1.DrainSinceAnnotation: "2026-01-01T00:00:01Z", v1alpha1.DrainSealAnnotation: "s"}}
+		v1beta1.DrainAnnotation: "pods", v1beta1.DrainSinceAnnotation: "2026-01-01T00:00:01Z", v1beta1.DrainSealAnnotation: "s"}}
 	for name, c := range map[string]struct {
 		sealed func(text, seal string) bool
 		server time.Duration // after the deletion, by the API server's clock
@@ -423,7 +423,7 @@ func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
 		"written before":           {"2026-01-01T00:00:00Z", "pods", "2025-12-31T23:59:59Z", 0, false},
 		"a wave that is not there": {"2026-01-01T00:00:00Z", "others", "2026-01-01T00:01:00Z", 0, false},
 	} {
-		meta := map[string]any{"annotations": map[string]any{v1alpha1.DrainAnnotation: c.wave, v1alpha1.DrainSinceAnnotation: c.since}}
+		meta := map[string]any{"annotations": map[string]any{v1beta1.DrainAnnotation: c.wave, v1beta1.DrainSinceAnnotation: c.since}}
 		if c.deleted != "" {
 			meta["deletionTimestamp"] = c.deleted
 		}

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // PolicyKey names a policy.
@@ -103,8 +103,8 @@ func Parse(file string, data []byte) ([]Source, []Problem) {
 			continue // only comments
 		}
 		s := Source{File: file, Object: m, doc: parseNode(d.text), start: d.start}
-		if v := object(m).str("apiVersion"); v != v1alpha1.GroupVersion.String() {
-			bad(s.lineIn("apiVersion"), "apiVersion is %q, want %q", v, v1alpha1.GroupVersion)
+		if v := object(m).str("apiVersion"); v != v1beta1.GroupVersion.String() {
+			bad(s.lineIn("apiVersion"), "apiVersion is %q, want %q", v, v1beta1.GroupVersion)
 			continue
 		}
 		if k := s.key().Kind; !slices.Contains(kinds, k) {

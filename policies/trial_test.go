@@ -46,7 +46,7 @@ func TestTrialRefusesNothing(t *testing.T) {
 func TestTrialIsAskedUnderIgnore(t *testing.T) {
 	for actions, want := range map[string]admissionregistrationv1.FailurePolicyType{"[Deny]": "Fail", "[Warn]": "Ignore", "[Audit]": "Ignore"} {
 		set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}, failurePolicy: Fail, validationActions: "+actions)+
-			"---\n{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Deny, failurePolicy: Fail, validationActions: "+actions+"}}\n"), Options{})
+			"---\n{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Deny, failurePolicy: Fail, validationActions: "+actions+"}}\n"), Options{})
 		for _, w := range set.Webhooks(keptKinds) {
 			if w.Webhook == WebhookCascade {
 				continue // always Ignore
@@ -57,7 +57,7 @@ func TestTrialIsAskedUnderIgnore(t *testing.T) {
 		}
 	}
 	// Rules have actions of their own.
-	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {cycle: Deny}, failurePolicy: Fail, validationActions: [Warn]}}"), Options{})
+	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {cycle: Deny}, failurePolicy: Fail, validationActions: [Warn]}}"), Options{})
 	if w := set.Webhooks(keptKinds); len(w) != 2 || w[0].Name != "fail.owners.weir.dev" || w[0].FailurePolicy != "Fail" {
 		t.Errorf("%+v", w)
 	}
@@ -112,7 +112,7 @@ func TestOwnerReferencesOnTrial(t *testing.T) {
 		"blockOwnerDeletion: Clear":             {"blockOwnerDeletion of the reference of", "[{replace /metadata/ownerReferences/0/blockOwnerDeletion false}]"},
 	} {
 		for actions, deny := range map[string]bool{"[Deny]": true, "[Warn, Audit]": false} {
-			set := Build(nil, sources(t, "f", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, %s, validationActions: %s}}", field, actions)), Options{})
+			set := Build(nil, sources(t, "f", fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, %s, validationActions: %s}}", field, actions)), Options{})
 			q := web(map[string]any{"ownerReferences": refs})
 			q.Operation, q.Object = Update, q.OldObject
 			q.OldObject = web(nil).OldObject
@@ -155,7 +155,7 @@ func TestLintWarnsOfATrialWhoseRulesRefuse(t *testing.T) {
 		"validationActions: [Deny], rules: {dangling: Deny}":  false,
 		"validationActions: [Warn], blockOwnerDeletion: Deny": false,
 	} {
-		text := "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, " + spec + "}}"
+		text := "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, " + spec + "}}"
 		problems := Build(nil, sources(t, "f", text), Options{}).Problems()
 		if found := len(problems) == 1 && problems[0].Warning && strings.Contains(problems[0].Message, "a rule with Deny refuses"); found != warned || !warned && len(problems) > 0 {
 			t.Errorf("%s: %v", spec, problems)

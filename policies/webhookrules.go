@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Webhook is one of Weir's webhooks.
@@ -112,7 +112,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 			continue
 		}
 		add(WebhookOwners, c.part, c, false, false)
-		if c.ready() && c.owners.BlockOwnerDeletion == v1alpha1.BlockClear {
+		if c.ready() && c.owners.BlockOwnerDeletion == v1beta1.BlockClear {
 			add(WebhookClear, c.part, c, false, false)
 		}
 	}
@@ -132,7 +132,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 // judges tells whether the policy can make a difference: one that is broken does if its
 // failurePolicy is Fail.
 func (c *compiled) judges() bool {
-	return c.ready() || c.failurePolicy == v1alpha1.Fail && len(c.resources) > 0
+	return c.ready() || c.failurePolicy == v1beta1.Fail && len(c.resources) > 0
 }
 
 // guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of
@@ -317,7 +317,7 @@ func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.M
 		}
 	}
 	expression := "has(request.dryRun) && request.dryRun || oldObject == null || !(" +
-		has("oldObject", "finalizers") + " && " + celString(v1alpha1.Finalizer) + " in oldObject.metadata.finalizers) || (" +
+		has("oldObject", "finalizers") + " && " + celString(v1beta1.Finalizer) + " in oldObject.metadata.finalizers) || (" +
 		armedAtOf("oldObject") + ") != '' || " + isAbout(judged)
 	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) || len(expression) > mostExpression {
 		return nil
@@ -328,7 +328,7 @@ func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.M
 // onlyHolds tells whether a policy cannot refuse the delete of an object that carries the finalizer,
 // nor say anything of it that the controller does not do by itself.
 func (c *compiled) onlyHolds() bool {
-	if !c.ready() || c.onTrial() || c.failurePolicy == v1alpha1.Fail && len(c.conditions) > 0 {
+	if !c.ready() || c.onTrial() || c.failurePolicy == v1beta1.Fail && len(c.conditions) > 0 {
 		return false
 	}
 	d := c.deletion
@@ -349,11 +349,11 @@ func (s *Set) Wildcard() bool {
 
 // drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.
 func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
-	all := named([]v1alpha1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
+	all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
 	for _, c := range s.drains {
 		all = append(all, named(c.resources, kept)...)
 	}
-	r := webhookRules(scoped(all, v1alpha1.NamespacedScope),
+	r := webhookRules(scoped(all, v1beta1.NamespacedScope),
 		[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil)
 	var namespaces []labels.Selector
 	for _, c := range s.drains {

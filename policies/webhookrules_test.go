@@ -17,23 +17,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const rulesPolicies = `
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchLabels: {stamp: "yes"}}}, propagation: {default: Foreground}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchLabels: {stamp: "yes"}}}, propagation: {default: Foreground}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}], conditions: [{name: c, expression: "has(oldObject.spec)"}]}, propagation: {default: Orphan}, failurePolicy: Fail}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}], conditions: [{name: c, expression: "has(oldObject.spec)"}]}, propagation: {default: Orphan}, failurePolicy: Fail}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: c}, spec: {match: {resources: [{apiGroups: [""], resources: [pods, events]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {confirmation: Required}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: c}, spec: {match: {resources: [{apiGroups: [""], resources: [pods, events]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {confirmation: Required}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], conditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], conditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: e}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b, a]}]}}, blockOwnerDeletion: Clear, failurePolicy: Fail}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: e}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b, a]}]}}, blockOwnerDeletion: Clear, failurePolicy: Fail}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: f}, spec: {namespaceSelector: {matchLabels: {team: a}}, waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
+{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: f}, spec: {namespaceSelector: {matchLabels: {team: a}}, waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
 `
 
 // keptKinds are what an API server keeps.
@@ -107,7 +107,7 @@ func TestBrokenPolicyLeavesTheConfigurationValid(t *testing.T) {
 	} {
 		for _, kind := range []string{"DeletionPolicy", "OwnerReferencePolicy"} {
 			does := map[string]string{"DeletionPolicy": "protection: {confirmation: Required, inCascades: Ignore}", "OwnerReferencePolicy": "rules: {dangling: Deny}"}[kind]
-			set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1alpha1, kind: "+kind+", metadata: {name: p}, spec: {failurePolicy: Fail, match: {"+match+"}, "+does+"}}"), Options{})
+			set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: "+kind+", metadata: {name: p}, spec: {failurePolicy: Fail, match: {"+match+"}, "+does+"}}"), Options{})
 			var got []string
 			for _, w := range set.Webhooks(keptKinds) {
 				if w.FailurePolicy != admissionregistrationv1.Fail {
@@ -171,7 +171,7 @@ func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 }
 
 func TestPodsHaveNoStatusThatChangesReferences(t *testing.T) {
-	rules := scoped([]v1alpha1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}, "")
+	rules := scoped([]v1beta1.ResourceRule{{APIGroups: []string{""}, Resources: []string{"secrets", "pods"}}}, "")
 	if got, want := webhookRules(rules, nil, ownerSubresources)[0].Resources, []string{"pods", "secrets", "secrets/status"}; !slices.Equal(got, want) {
 		t.Errorf("resources %v, want %v", got, want)
 	}
@@ -207,7 +207,7 @@ func matchConditions(w WebhookRules) ([]cel.Condition, error) {
 		compiled, ok := compiledOnce[c.Expression]
 		if !ok {
 			var errs field.ErrorList
-			compiled, errs = compileConditions([]v1alpha1.Condition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
+			compiled, errs = compileConditions([]v1beta1.Condition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
 			if len(errs) > 0 {
 				return nil, errs.ToAggregate()
 			}
@@ -332,9 +332,9 @@ func TestWhatNoWebhookIsAskedAboutCannotBeNamed(t *testing.T) {
 // A '*' names what the API server keeps, as long as it does no harm; the rest has to be spelled
 // out, and never gets the finalizer.
 func TestWildcardsNameWhatIsKept(t *testing.T) {
-	const about = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [RULES]}, propagation: {default: Foreground}, protection: {confirmation: Required}}}\n---\n" +
-		"{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [RULES]}, rules: {dangling: Deny}}}\n---\n" +
-		"{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: c}, spec: {waves: [{name: all, resources: [RULES]}]}}"
+	const about = "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [RULES]}, propagation: {default: Foreground}, protection: {confirmation: Required}}}\n---\n" +
+		"{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: b}, spec: {match: {resources: [RULES]}, rules: {dangling: Deny}}}\n---\n" +
+		"{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: c}, spec: {waves: [{name: all, resources: [RULES]}]}}"
 	everything := slices.Clone(keptKinds)
 	var harmful []schema.GroupResource
 	for _, name := range []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "bindings", "drainpolicies.weir.dev",
@@ -465,7 +465,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 
 // The finalizer holds what it was created with, so the API server need not ask whether it does.
 func TestADeleteThatTheFinalizerHoldsCostsNoCall(t *testing.T) {
-	held := map[string]any{"finalizers": []any{v1alpha1.Finalizer}}
+	held := map[string]any{"finalizers": []any{v1beta1.Finalizer}}
 	foreground := delpol("p", "propagation: {default: Foreground}")
 	protection := delpol("q", "protection: {confirmation: Required}")
 	for name, c := range map[string]struct {
@@ -477,8 +477,8 @@ func TestADeleteThatTheFinalizerHoldsCostsNoCall(t *testing.T) {
 		"held":                 {foreground, held, false, false},
 		"not held":             {foreground, map[string]any{"finalizers": []any{"a"}}, false, true},
 		"no finalizers at all": {foreground, nil, false, true},
-		"held for a while": {foreground, map[string]any{"finalizers": []any{v1alpha1.Finalizer},
-			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: "2026-01-01T00:00:00Z"}}, false, true},
+		"held for a while": {foreground, map[string]any{"finalizers": []any{v1beta1.Finalizer},
+			"annotations": map[string]any{v1beta1.ArmedAtAnnotation: "2026-01-01T00:00:00Z"}}, false, true},
 		"a dry run":          {foreground, held, true, true},
 		"not all is allowed": {delpol("p", "propagation: {default: Foreground, allowed: [Foreground]}"), held, false, true},
 		"some dependents are kept": {delpol("p",
@@ -511,8 +511,8 @@ func TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout(t *testing.T) {
 	set := Build(nil, sources(t, "f", few), Options{})
 	armed := func(at string) map[string]any {
 		return map[string]any{"metadata": map[string]any{
-			"name": "web", "namespace": "shop", "uid": "u1", "labels": map[string]any{"stamp": "yes"}, "finalizers": []any{v1alpha1.Finalizer},
-			"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: at},
+			"name": "web", "namespace": "shop", "uid": "u1", "labels": map[string]any{"stamp": "yes"}, "finalizers": []any{v1beta1.Finalizer},
+			"annotations": map[string]any{v1beta1.ArmedAtAnnotation: at},
 		}}
 	}
 	for now, want := range map[string]bool{"a": false, "b": true} {
@@ -531,11 +531,11 @@ func anyObject(t *rapid.T, name string) map[string]any {
 	if rapid.Bool().Draw(t, name+" labelled") {
 		m["labels"] = map[string]any{"stamp": rapid.SampledFrom([]string{"yes", "no"}).Draw(t, name+" label")}
 	}
-	if f := rapid.SampledFrom([][]any{nil, {}, {"a"}, {v1alpha1.Finalizer}, {"a", v1alpha1.Finalizer}}).Draw(t, name+" finalizers"); f != nil {
+	if f := rapid.SampledFrom([][]any{nil, {}, {"a"}, {v1beta1.Finalizer}, {"a", v1beta1.Finalizer}}).Draw(t, name+" finalizers"); f != nil {
 		m["finalizers"] = f
 	}
 	if at := rapid.SampledFrom([]string{"none", "", "a", "b"}).Draw(t, name+" armed"); at != "none" {
-		m["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: at}
+		m["annotations"] = map[string]any{v1beta1.ArmedAtAnnotation: at}
 	}
 	if rapid.IntRange(0, 5).Draw(t, name+" dying") == 0 {
 		m["deletionTimestamp"] = "2026-01-01T00:00:00Z"

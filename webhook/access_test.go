@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
-const asks = `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission}}`
+const asks = `{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission}}`
 
 // edits is an UPDATE by a user that changes the references of a Pod.
 func edits(user, pod string) string {
@@ -118,13 +118,13 @@ func TestRequestThatDependsOnTooManyPermissionsIsRefused(t *testing.T) {
 // TestPolicyOnTrialThatAsksTooMuchLetsNothingPast what others refuse: one that asks for permissions
 // itself, and one that asks for nothing.
 func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
-	trial := `{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: trial}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, blockOwnerDeletion: RequirePermission, validationActions: [Warn]`
+	trial := `{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: trial}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, blockOwnerDeletion: RequirePermission, validationActions: [Warn]`
 	for name, tt := range map[string]struct {
 		policies []string
 		want     string
 	}{
 		"another policy wants permission":   {[]string{asks, trial + `}}`}, "may be changed only by a user who may delete it"},
-		"another policy has a rule":         {[]string{`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: one}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, rules: {manyControllers: Deny}}}`, trial + `}}`}, "say controller: one owner can be it"},
+		"another policy has a rule":         {[]string{`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: one}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, rules: {manyControllers: Deny}}}`, trial + `}}`}, "say controller: one owner can be it"},
 		"a rule of the same policy refuses": {[]string{trial + `, rules: {manyControllers: Deny}}}`}, "say controller: one owner can be it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
 func tooManyPermissions(t *testing.T, actions, verdict string) {
 	t.Helper()
 	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
+		b.policies(`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
 		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depend on 65 permissions of yours, and at most 64"} {
 			var refs []string
 			for i := range n {

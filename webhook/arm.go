@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // armer holds deletions that would go another way than a policy says, because their object does not
@@ -200,7 +200,7 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	}
 	d.Message = fmt.Sprintf("%s %q is %s, and has been marked for that with the finalizer %s only now: "+
 		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
-		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1alpha1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1beta1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
 	return d
 }
 
@@ -210,7 +210,7 @@ func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.
 	d.Allowed, d.Code, d.Reason = false, http.StatusForbidden, metav1.StatusReasonForbidden
 	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says before it carries the finalizer %s, and the API server does not store it with that: %.1000s. "+
 		"Make the object smaller, or correct what is invalid in it, and delete it then",
-		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1alpha1.Finalizer, why)
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1beta1.Finalizer, why)
 	return d
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -37,16 +37,16 @@ func testArmer(t *testing.T, api *apitest.Server) *armer {
 // armedAgo is a DELETE of an object that was armed so long ago; 0 for one that was armed when it
 // was made.
 func armedAgo(name string, ago time.Duration) *policies.Question {
-	meta := map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "finalizers": []any{v1alpha1.Finalizer}}
+	meta := map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "finalizers": []any{v1beta1.Finalizer}}
 	now := time.Now()
 	if ago != 0 {
-		meta["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(now.Add(-ago))}
+		meta["annotations"] = map[string]any{v1beta1.ArmedAtAnnotation: policies.ArmedAt(now.Add(-ago))}
 	}
 	return &policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: "shop", Name: name, Now: now,
 		OldObject: map[string]any{"metadata": meta}}
 }
 
-var enforced = policies.Decision{Allowed: true, Enforced: true, Propagation: v1alpha1.Orphan, By: "kept"}
+var enforced = policies.Decision{Allowed: true, Enforced: true, Propagation: v1beta1.Orphan, By: "kept"}
 
 func TestWindowOfAFreshFinalizer(t *testing.T) {
 	const none = time.Duration(0)
@@ -115,7 +115,7 @@ func TestArmingGoesByTheAPIServersClock(t *testing.T) {
 			}
 			meta, _ := b.api.Get("configmaps/shop/one")["metadata"].(map[string]any)
 			annotations, _ := meta["annotations"].(map[string]any)
-			at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(annotations[v1alpha1.ArmedAtAnnotation]))
+			at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(annotations[v1beta1.ArmedAtAnnotation]))
 			if off := at.Sub(time.Now().Add(ahead)).Abs(); err != nil || off > 2*time.Second {
 				t.Errorf("armed %s off the API server's clock (%v)", off, err)
 			}
@@ -131,7 +131,7 @@ func TestArmingGoesByTheAPIServersClock(t *testing.T) {
 
 func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	api := apitest.New()
-	for name, d := range map[string]policies.Decision{"armed": enforced, "not armed": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}}}} {
+	for name, d := range map[string]policies.Decision{"armed": enforced, "not armed": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1beta1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
 		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {
@@ -218,7 +218,7 @@ func TestCollectionsAreForgotten(t *testing.T) {
 // While a collection is being armed, its other reviews do not arm it once more.
 func TestCollectionIsArmedOnce(t *testing.T) {
 	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
+		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
 		for _, name := range []string{"a", "b", "c", "d"} {
 			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}", name))
 		}
@@ -262,7 +262,7 @@ func TestWebhookNeedsItsParts(t *testing.T) {
 // way is waited for, and nothing is sent after that.
 func TestCollectionsEndWithTheHandler(t *testing.T) {
 	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
+		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
 		const all, took = 10 * atOnce, 10 * time.Second
 		for i := range all {
 			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: shop}}", i))

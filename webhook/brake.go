@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Brake says why an object must not be deleted now by another garbage collector; "" if it may be.
@@ -43,5 +43,5 @@ var errNoBrake = errors.New("weir controller has what garbage collectors delete 
 
 // isCollectorCanary: by the end of that ConfigMap Weir measures how soon the other collector works.
 func isCollectorCanary(q *policies.Question) bool {
-	return q.Resource.Group == "" && q.Resource.Resource == "configmaps" && q.Name == v1alpha1.CollectorCanary
+	return q.Resource.Group == "" && q.Resource.Resource == "configmaps" && q.Name == v1beta1.CollectorCanary
 }

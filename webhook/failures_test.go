@@ -16,7 +16,7 @@ import (
 // allowed.
 func TestPoliciesThatFailAreCounted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
+		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
 		reg := prometheus.NewRegistry()
 		var err error
 		if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Registry: reg, Log: logr.Discard()}); err != nil {
@@ -69,7 +69,7 @@ func TestSeriesOfPoliciesThatFailAreBounded(t *testing.T) {
 // time, be it a burst of failures.
 func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {
 	set := policies.Build(nil, []policies.Source{{Object: map[string]any{
-		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
+		"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
 			"match":      map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}}}},
 			"protection": map[string]any{"confirmation": "Required"},
 		},

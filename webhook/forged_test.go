@@ -9,7 +9,7 @@ import (
 )
 
 // kept is a policy that wants ConfigMaps armed that are kept, and Secrets too.
-const kept = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: ["", apps], resources: [configmaps, secrets, deployments]}], objectSelector: {matchLabels: {kept: "yes"}}}, propagation: {default: Orphan}}}`
+const kept = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: ["", apps], resources: [configmaps, secrets, deployments]}], objectSelector: {matchLabels: {kept: "yes"}}}, propagation: {default: Orphan}}}`
 
 // Whoever reaches the port can send reviews. What they say of an object is believed only as far as
 // the API server confirms it: whatever is forged, nothing is written but what an honest review of
@@ -134,7 +134,7 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, func(b *fixture) {
 				b.grant("mallory list secrets", "mallory list plans")
-				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guarded}, spec: {match: {resources: [{apiGroups: ["", apiextensions.k8s.io], resources: [namespaces, customresourcedefinitions]}]}, protection: {maxDependents: 0}, failurePolicy: Fail}}`)
+				b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guarded}, spec: {match: {resources: [{apiGroups: ["", apiextensions.k8s.io], resources: [namespaces, customresourcedefinitions]}]}, protection: {maxDependents: 0}, failurePolicy: Fail}}`)
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}")
 				for _, plural := range []string{"plans", "accounts"} {
 					b.api.Put("customresourcedefinitions", fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.example.com}, spec: {group: example.com, names: {plural: %[1]s}}}", plural))

@@ -20,15 +20,15 @@ import (
 )
 
 // fuzzed are policies of every kind about everything, so that no request is let past unseen.
-const fuzzed = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: shape}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], conditions: [{name: c, expression: "!has(oldObject.spec) || oldObject.spec.replicas < 3"}]}, propagation: {default: Foreground, allowed: [Foreground, Background], dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}}}
+const fuzzed = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: shape}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], conditions: [{name: c, expression: "!has(oldObject.spec) || oldObject.spec.replicas < 3"}]}, propagation: {default: Foreground, allowed: [Foreground, Background], dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: protect}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {maxDependents: 2, confirmation: Required}, failurePolicy: Fail}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: protect}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {maxDependents: 2, confirmation: Required}, failurePolicy: Fail}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission, rules: {dangling: Warn, manyControllers: Deny}}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: RequirePermission, changes: RequirePermission, rules: {dangling: Warn, manyControllers: Deny}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: clear}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: Clear}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: clear}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, blockOwnerDeletion: Clear}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
+{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
 
 // Whatever comes is answered: with an HTTP error, or with a response to this very request. What is no review is never
 // allowed, a refusal has a code and a reason, and a patch goes only where the API server takes one.

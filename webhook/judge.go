@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // mostRounds is how often a decision may need to know more. Each answer brings the next question at
@@ -291,7 +291,7 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 func (a answer) toCollectors(asked policies.Webhook, d policies.Decision) answer {
 	if !d.Unjudged && (asked == policies.WebhookGuard || asked == policies.WebhookCascade) {
 		a.response.Result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
-			{Type: v1alpha1.CauseProtected, Message: d.Audit[policies.AuditRefused]},
+			{Type: v1beta1.CauseProtected, Message: d.Audit[policies.AuditRefused]},
 		}}
 	}
 	return a

@@ -56,7 +56,7 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixtureOf(t, apitest.New(), unknown, func(b *fixture) {
-				b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: lint}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, rules: {` + c.rules + `}}}`)
+				b.policies(`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: lint}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, rules: {` + c.rules + `}}}`)
 				b.api.Put("deployments", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: uid-web}}`)
 				var reads atomic.Int32
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {

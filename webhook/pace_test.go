@@ -36,7 +36,7 @@ func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 func TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked(t *testing.T) {
 	for actions, refused := range map[string]bool{"[Deny]": true, "[Warn]": false} {
 		withFixture(t, func(b *fixture) {
-			b.policies(`{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission, validationActions: ` + actions + `}}`)
+			b.policies(`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: asked}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, changes: RequirePermission, validationActions: ` + actions + `}}`)
 			config := b.api.Config()
 			config.RateLimiter = newPace(0.1, 1) // enough for one of two questions
 			access, err := newAccess(config)

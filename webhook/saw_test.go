@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	orphans = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [secrets]}]}, propagation: {default: Background, allowed: [Background, Orphan]}}}`
+	orphans = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [secrets]}]}, propagation: {default: Background, allowed: [Background, Orphan]}}}`
 	aSecret = `{operation: DELETE, resource: {group: "", version: v1, resource: secrets}, kind: {group: "", version: v1, kind: Secret}, namespace: shop, name: s, userInfo: {username: alice}, MORE oldObject: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop, uid: uid-s, finalizers: [weir.dev/propagation]}}}`
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	limited      = `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: few}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, protection: {maxDependents: 5}}}`
+	limited      = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: few}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, protection: {maxDependents: 5}}}`
 	aLimitedWeb  = `{operation: DELETE, resource: {group: apps, version: v1, resource: deployments}, kind: {group: apps, version: v1, kind: Deployment}, namespace: shop, name: web, userInfo: {username: alice}, oldObject: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: uid-web}}}`
 	whatWebTells = "10 pods (web-1, web-2, web-3, …); 1 replicasets.apps (web)"
 )

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Style says how a plan or a tree is drawn.
@@ -290,9 +290,9 @@ func (i *Item) note(style Style) string {
 	switch i.Outcome {
 	case Deleted:
 		if i.Brake != "" {
-			notes = append(notes, fmt.Sprintf("held until a person decides (kubectl get held %s%s): %s", v1alpha1.HeldRequested, i.Kind, i.Brake))
+			notes = append(notes, fmt.Sprintf("held until a person decides (kubectl get held %s%s): %s", v1beta1.HeldRequested, i.Kind, i.Brake))
 		}
-		if others := slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool { return i.Brake != "" && f == v1alpha1.Finalizer }); len(others) > 0 {
+		if others := slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool { return i.Brake != "" && f == v1beta1.Finalizer }); len(others) > 0 {
 			notes = append(notes, "waits until "+whoTakesOff(others))
 			if i.Deserted != "" {
 				notes = append(notes, i.Deserted)

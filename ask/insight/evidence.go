@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // add puts to a cause what the whole object, and others, tell about it.
@@ -24,10 +24,10 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	if c.finalizer != "" {
 		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
 	}
-	if c.finalizer == v1alpha1.Finalizer && f.Held != nil {
+	if c.finalizer == v1beta1.Finalizer && f.Held != nil {
 		f.held(c, v, now)
 	}
-	if c.finalizer == v1alpha1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
+	if c.finalizer == v1beta1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", f.Enforcement.By, f.Enforcement.Propagation))
 	}
 	switch {
@@ -50,11 +50,11 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 
 // held says that a person has to decide. A HeldCollection names some of what it holds only.
 func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
-	var h v1alpha1.HeldCollection
+	var h v1beta1.HeldCollection
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
 		return
 	}
-	named := slices.IndexFunc(h.Status.Samples, func(s v1alpha1.HeldSample) bool { return s.Object == v.Ref.String() })
+	named := slices.IndexFunc(h.Status.Samples, func(s v1beta1.HeldSample) bool { return s.Object == v.Ref.String() })
 	if named < 0 && int(h.Status.Held) <= len(h.Status.Samples) {
 		return // all are named
 	}
@@ -67,7 +67,7 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 			"deletions of %s are held", h.Status.Held, v.Kind)
 	}
 	for _, s := range saidOf(f.Events, map[types.UID]bool{v.UID: true}, v) {
-		if s.uid == v.UID && s.reason == v1alpha1.ReasonDeletionHeld {
+		if s.uid == v.UID && s.reason == v1beta1.ReasonDeletionHeld {
 			c.Evidence = append(c.Evidence, s.evidence(now)+": "+s.message)
 			return
 		}
@@ -157,7 +157,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 	}
 	for _, s := range saidOf(f.Events, about, v) {
 		evidence := s.evidence(now)
-		if s.reason == v1alpha1.ReasonDeletionHeld {
+		if s.reason == v1beta1.ReasonDeletionHeld {
 			if !braked || s.uid != v.UID { // else it is evidence of that
 				add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
 			}

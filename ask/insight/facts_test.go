@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // placeOf is a cluster of objects: each is its kind, and the YAML of its metadata. Their uids are
@@ -72,7 +72,7 @@ func wholeOf(t *testing.T, text string) *unstructured.Unstructured {
 func TestWhySaysWhatIsSo(t *testing.T) {
 	held := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 1, samples: [{object: configmaps x/boss, why: 30 objects would also be deleted}]}}`)
 	many := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 40, samples: [{object: configmaps x/other, why: other}]}}`)
-	onHold := said(v1alpha1.ReasonDeletionHeld, "boss", "boss", "the deletion is held until a person decides")
+	onHold := said(v1beta1.ReasonDeletionHeld, "boss", "boss", "the deletion is held until a person decides")
 	const boss = "configmaps name: boss, namespace: x, DELETED, finalizers: [weir.dev/propagation]"
 	const foreground = "configmaps name: boss, namespace: x, DELETED, finalizers: [foregroundDeletion]\n"
 	const leaf = "configmaps name: leaf, namespace: x, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: boss, blockOwnerDeletion: true}]\n"
@@ -141,33 +141,33 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    Evidence: condition NamespaceDeletionContentFailure: some content could not be deleted: Failed to delete: configmaps: ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: no.
    To see more: kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings
 `},
-		"what the collector is refused to delete": {foreground + leaf, "boss", Facts{Events: []corev1.Event{said(v1alpha1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
+		"what the collector is refused to delete": {foreground + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Foreground deletion: it waits for configmaps/x/leaf.
    Who has to act: who runs the admission webhook guard.example.com.
    Evidence: configmaps/leaf is not being deleted: owner is being deleted foreground: ConfigMap x/boss.
    Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
-		"what the collector is refused to release": {orphaning + leaf, "boss", Facts{Events: []corev1.Event{said(v1alpha1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
+		"what the collector is refused to release": {orphaning + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Its dependents are being orphaned: configmaps/x/leaf still refers to it.
    Who has to act: who runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
-		"what the collector is refused to let go": {foreground, "boss", Facts{Events: []corev1.Event{said(v1alpha1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
+		"what the collector is refused to let go": {foreground, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
 1. Foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off.
    Who has to act: who runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
-		"what Weir is refused to let go": {boss, "boss", Facts{Events: []corev1.Event{said(v1alpha1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
+		"what Weir is refused to let go": {boss, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
 1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out.
    Who has to act: who runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what is not valid any more": {foreground, "boss", Facts{Events: []corev1.Event{
-			said(v1alpha1.ReasonCollectionRefused, "boss", "boss", `cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
+			said(v1beta1.ReasonCollectionRefused, "boss", "boss", `cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
 1. Foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off.
    Who has to act: who makes ConfigMap "boss" valid again: its writer, or who writes the schema of its kind.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).

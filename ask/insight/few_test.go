@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestAllWhoHaveToActAreNamed: of many the first have causes of their own, and the others one that
@@ -50,7 +50,7 @@ func TestAllWhoRefuseAreNamed(t *testing.T) {
 	var events []corev1.Event
 	for i := range 9 {
 		events = append(events, corev1.Event{
-			Source: corev1.EventSource{Component: component}, Reason: v1alpha1.ReasonCollectionRefused, InvolvedObject: corev1.ObjectReference{UID: "boss", Kind: "ConfigMap", Namespace: "x", Name: "boss"},
+			Source: corev1.EventSource{Component: component}, Reason: v1beta1.ReasonCollectionRefused, InvolvedObject: corev1.ObjectReference{UID: "boss", Kind: "ConfigMap", Namespace: "x", Name: "boss"},
 			Message: fmt.Sprintf(`admission webhook "w%d.example.com" denied the request: no`, i),
 		})
 	}

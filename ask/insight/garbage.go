@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Garbage are the objects that are garbage now, one of whose owners is of a kind: by name. A kind
@@ -44,7 +44,7 @@ func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enforcement) (uids []types.UID) {
 	var all []*graph.View
 	for v := range w.objects() {
-		if v.Kind == kind && v.Deleting && slices.Contains(v.Finalizers, v1alpha1.Finalizer) && (enforce == nil || w.exceeds(v, enforce(*v))) {
+		if v.Kind == kind && v.Deleting && slices.Contains(v.Finalizers, v1beta1.Finalizer) && (enforce == nil || w.exceeds(v, enforce(*v))) {
 			all = append(all, v)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -34,7 +34,7 @@ func shown(t *testing.T, a Answer) string {
 func TestWhatIsGoneIsToldByTheEventsOfItsCascade(t *testing.T) {
 	w, _ := trees(3)
 	cascade := said("Cascade", "boss", "1", "2 objects that it owned, directly or not, were deleted")
-	cascade.Annotations = map[string]string{v1alpha1.CollectedAnnotation: `[{"kind": "configmaps", "namespace": "x", "name": "part", "uid": "2"}]`}
+	cascade.Annotations = map[string]string{v1beta1.CollectedAnnotation: `[{"kind": "configmaps", "namespace": "x", "name": "part", "uid": "2"}]`}
 	events := []corev1.Event{cascade, said("DeletionRequested", "boss", "1", "deleted at the request of anna (propagation Foreground)"), said("Killing", "boss", "1", "no")}
 	gone := func(name string) string {
 		a, ok := w.Gone(Object{Kind: "configmaps", Namespace: "x", Name: name}, "ConfigMap", events, noon)
@@ -53,7 +53,7 @@ func TestWhatIsGoneIsToldByTheEventsOfItsCascade(t *testing.T) {
 	if got := gone("another"); got != "" {
 		t.Errorf("of what is not recorded nothing is known, and it says\n%s", got)
 	}
-	events[0].Annotations[v1alpha1.CollectedAnnotation] = `{"not": "a list"}`
+	events[0].Annotations[v1beta1.CollectedAnnotation] = `{"not": "a list"}`
 	if got := gone("part"); got != "" {
 		t.Errorf("an Event that is not written as Weir does names nothing, and it says\n%s", got)
 	}

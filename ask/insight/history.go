@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Cascade is what Weir has recorded of an object that was deleted: what was collected because of
@@ -51,7 +51,7 @@ func History(events []corev1.Event) []Cascade {
 	for i := range events {
 		e := &events[i]
 		on, at := &e.InvolvedObject, e.LastTimestamp.Time
-		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCascade && e.Reason != v1alpha1.ReasonRequested {
+		if e.Source.Component != component || e.Reason != v1beta1.ReasonCascade && e.Reason != v1beta1.ReasonRequested {
 			continue
 		}
 		c := byUID[on.UID]
@@ -62,7 +62,7 @@ func History(events []corev1.Event) []Cascade {
 		}
 		c.At = later(c.At, at)
 		switch before, ok := told[on.UID]; {
-		case e.Reason == v1alpha1.ReasonRequested:
+		case e.Reason == v1beta1.ReasonRequested:
 			if last, ok := asked[on.UID]; !ok || last.Before(at) {
 				asked[on.UID], c.Requested = at, e.Message
 			}
@@ -87,7 +87,7 @@ func later(a, b time.Time) time.Time {
 
 // collectedOf are the objects that an Event names. One that names none as Weir does names none.
 func collectedOf(e *corev1.Event) (out []Object) {
-	if json.Unmarshal([]byte(e.Annotations[v1alpha1.CollectedAnnotation]), &out) != nil {
+	if json.Unmarshal([]byte(e.Annotations[v1beta1.CollectedAnnotation]), &out) != nil {
 		return nil
 	}
 	return out

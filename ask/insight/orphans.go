@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference
@@ -55,7 +55,7 @@ func (w *World) keptBecause(v *graph.View) string {
 	if m == nil || len(v.Owners) > 0 {
 		return ""
 	}
-	return words.Printable(m.Annotations[v1alpha1.KeptAnnotation])
+	return words.Printable(m.Annotations[v1beta1.KeptAnnotation])
 }
 
 func (w *World) orphan(v *graph.View) (Orphan, bool) {
@@ -81,7 +81,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 
 // isCanary tells whether an object is the one that Weir leaves alone, although its owner is gone.
 func isCanary(v *graph.View) bool {
-	return v.Name == v1alpha1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1alpha1.CollectorCanaryOwner
+	return v.Name == v1beta1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1beta1.CollectorCanaryOwner
 }
 
 // DrawOrphans writes them by what becomes of them. Where there are none it says of what, as

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Ending is an object that is being deleted.
@@ -193,7 +193,7 @@ func (w *explanation) waits(v *graph.View) (out []Cause) {
 			out = append(out, w.instancesLeft(v)...)
 		default:
 			c := w.finalizer(v, f)
-			if by, ok := w.refused[v.UID]; ok && f == v1alpha1.Finalizer {
+			if by, ok := w.refused[v.UID]; ok && f == v1beta1.Finalizer {
 				c.Actor, c.Look, c.refused = by.actor, cmp.Or(by.look, c.Look), by
 			}
 			out = append(out, c)

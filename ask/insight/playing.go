@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // playing plays a deletion. The graph decides as it does in the collector; what it asks for is done
@@ -275,7 +275,7 @@ func (i *Item) happens(o Outcome, why string, c *playing) {
 func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
 	// By its finalizer Weir enforces a propagation, and none can be added to what is being deleted.
-	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1alpha1.Finalizer))
+	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1beta1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)
 	if !enforced {
@@ -300,7 +300,7 @@ func (c *playing) carryOut(i *Item, v *graph.View, finalizers []string, s Enforc
 		c.keep(v, s)
 	}
 	i.Propagation = propagation
-	c.write(i, v, slices.DeleteFunc(asked(finalizers, propagation), func(f string) bool { return f == v1alpha1.Finalizer }))
+	c.write(i, v, slices.DeleteFunc(asked(finalizers, propagation), func(f string) bool { return f == v1beta1.Finalizer }))
 }
 
 // braked is how a deletion goes on that a brake holds, when a person has decided so.
@@ -326,7 +326,7 @@ func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav
 	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s accepts %d", words.Count(n, "object", "objects"), s.LimitBy, *s.Limit)
 	i.Propagation = propagation
 	c.braked[v.UID] = braked{s, propagation}
-	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return collectors(f) || f == v1alpha1.Finalizer }), v1alpha1.Finalizer))
+	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return collectors(f) || f == v1beta1.Finalizer }), v1beta1.Finalizer))
 	return true
 }
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // PolicyLine is a policy in short.
@@ -34,14 +34,14 @@ type PolicyLine struct {
 }
 
 // Policies are lines of policies, with the last error that Events tell of each, by kind and name.
-func Policies(all []v1alpha1.FilePolicy, events []corev1.Event) []PolicyLine {
+func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 	out := make([]PolicyLine, 0, len(all))
 	for _, p := range all {
 		l := PolicyLine{Kind: p.Kind, Name: p.Name, File: p.File, Does: does(p.Kind, p.Spec), Matched: p.Status.Matched}
 		for _, c := range []struct {
 			of  string
 			say *string
-		}{{v1alpha1.ConditionReady, &l.Ready}, {v1alpha1.ConditionEnforced, &l.Enforced}, {v1alpha1.ConditionEvaluates, &l.Evaluates}} {
+		}{{v1beta1.ConditionReady, &l.Ready}, {v1beta1.ConditionEnforced, &l.Enforced}, {v1beta1.ConditionEvaluates, &l.Evaluates}} {
 			found := meta.FindStatusCondition(p.Status.Conditions, c.of)
 			if found == nil {
 				continue
@@ -54,7 +54,7 @@ func Policies(all []v1alpha1.FilePolicy, events []corev1.Event) []PolicyLine {
 		var last *corev1.Event
 		for i := range events {
 			e := &events[i]
-			if e.Reason == v1alpha1.ReasonPolicyError && e.Source.Component == component && e.InvolvedObject.Kind == p.Kind && e.InvolvedObject.Name == p.Name && p.File == "" &&
+			if e.Reason == v1beta1.ReasonPolicyError && e.Source.Component == component && e.InvolvedObject.Kind == p.Kind && e.InvolvedObject.Name == p.Name && p.File == "" &&
 				(last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
 				last = e
 			}

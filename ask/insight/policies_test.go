@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // All policies are shown, those that are files, too, each with what it does and its last error,
 // which is of Weir's own Event.
 func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
-	status := func(matched int64, conditions ...metav1.Condition) v1alpha1.DeletionPolicyStatus {
-		return v1alpha1.DeletionPolicyStatus{PolicyStatus: v1alpha1.PolicyStatus{Matched: &matched, Conditions: conditions}}
+	status := func(matched int64, conditions ...metav1.Condition) v1beta1.DeletionPolicyStatus {
+		return v1beta1.DeletionPolicyStatus{PolicyStatus: v1beta1.PolicyStatus{Matched: &matched, Conditions: conditions}}
 	}
 	is := func(condition string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: condition, Status: status, Message: message}
@@ -25,7 +25,7 @@ func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
 		return corev1.Event{Reason: reason, Message: message, Source: corev1.EventSource{Component: component},
 			InvolvedObject: corev1.ObjectReference{Kind: "DeletionPolicy", Name: name}, LastTimestamp: metav1.NewTime(time.Unix(0, 0).Add(at))}
 	}
-	all := []v1alpha1.FilePolicy{
+	all := []v1beta1.FilePolicy{
 		{Kind: "OwnerReferencePolicy", Name: "owners", Spec: map[string]any{"blockOwnerDeletion": "Deny", "changes": "Allow", "validationActions": []any{"Warn", "Audit"}}},
 		{Kind: "DrainPolicy", Name: "order", Spec: map[string]any{"waves": []any{1, 2}}, Status: status(3, is("Ready", "True", ""), is("Enforced", "False", "not reached"))},
 		{Kind: "DeletionPolicy", Name: "guard", File: "/etc/guard.yaml", Spec: map[string]any{"protection": map[string]any{}}, Status: status(1, is("Ready", "True", ""))},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // saying is what Weir's controller has said in an Event about an object that does not go.
@@ -29,7 +29,7 @@ func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out
 	for i := range events {
 		e := &events[i]
 		on := &e.InvolvedObject
-		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCollectionRefused && e.Reason != v1alpha1.ReasonDeletionHeld ||
+		if e.Source.Component != component || e.Reason != v1beta1.ReasonCollectionRefused && e.Reason != v1beta1.ReasonDeletionHeld ||
 			!about[on.UID] && (v.Kind != namespaces || on.Namespace != v.Name) {
 			continue
 		}
@@ -51,7 +51,7 @@ func (w *World) Heard(events []corev1.Event) {
 	for i := range events {
 		e := &events[i]
 		uid := e.InvolvedObject.UID
-		if e.Source.Component != component || e.Reason != v1alpha1.ReasonCollectionRefused ||
+		if e.Source.Component != component || e.Reason != v1beta1.ReasonCollectionRefused ||
 			e.LastTimestamp.Time.Before(at[uid]) {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestOwnerThatMayHaveComeSinceIsNotGone: kinds are listed one after the other, and the cluster
@@ -52,7 +52,7 @@ func TestOwnerThatMayHaveComeSinceIsNotGone(t *testing.T) {
 func TestWhatAPolicyKeptIsTold(t *testing.T) {
 	w := NewWorld("x", []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}})
 	w.List(schema.GroupResource{Resource: "secrets"}, "1", []metav1.PartialObjectMetadata{
-		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "kept", UID: "kept", Annotations: map[string]string{v1alpha1.KeptAnnotation: "owner is gone"}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "kept", UID: "kept", Annotations: map[string]string{v1beta1.KeptAnnotation: "owner is gone"}}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "free", UID: "free"}},
 	})
 	if all := w.Orphans(); len(all) != 1 || all[0].Name != "kept" || all[0].Fate != "protected" || all[0].Why != "owner is gone" {

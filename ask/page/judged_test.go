@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // governed is a town with a policy that refuses a delete by which more than one object would also
@@ -27,10 +27,10 @@ func governed(t *testing.T) *town {
 	down := &atomic.Bool{}
 	w := newTownOf(t, func(r apitest.Request) *apitest.Reply {
 		verbs := metav1.Verbs{"list", "watch", "get"}
-		group, version := v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.String()
+		group, version := v1beta1.GroupVersion.Group, v1beta1.GroupVersion.String()
 		switch {
 		case r.Path == "/apis":
-			served := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: v1alpha1.GroupVersion.Version}
+			served := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: v1beta1.GroupVersion.Version}
 			return &apitest.Reply{Code: 200, Body: metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served}}}}
 		case r.Path == "/apis/"+version:
 			return &apitest.Reply{Code: 200, Body: metav1.APIResourceList{GroupVersion: version, APIResources: []metav1.APIResource{{Name: "deletionpolicies", Kind: "DeletionPolicy", Verbs: verbs}}}}
@@ -43,7 +43,7 @@ func governed(t *testing.T) *town {
 		}
 		return discovered(r)
 	})
-	w.api.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: few, uid: few}, spec: {
+	w.api.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: few, uid: few}, spec: {
 		match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, protection: {maxDependents: 1}}}`)
 	w.Policies, w.policiesDown = (&snapshot.Reader{Config: w.api.Config()}).Policies, down
 	return w

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-dev/weir/controller/policyfacts"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Judge is what policies say about the delete of an object: that it is refused, and why, or
@@ -74,13 +74,13 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	if p.All {
 		v.Protected = p.protected(ctx, q)
 	}
-	if v.Refused && strings.Contains(v.Message, v1alpha1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
+	if v.Refused && strings.Contains(v.Message, v1beta1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
 		if value, known := p.set.Confirmation(q); known {
 			in := ""
 			if object.GetNamespace() != "" {
 				in = " -n " + object.GetNamespace()
 			}
-			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1alpha1.ConfirmDeleteAnnotation, value)
+			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1beta1.ConfirmDeleteAnnotation, value)
 		}
 	}
 	return v, nil
@@ -127,7 +127,7 @@ func (p *Policies) collector(ctx context.Context) policies.Collector {
 
 func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.CollectorCanary).String()})
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1beta1.CollectorCanary).String()})
 	if err != nil {
 		return policies.OthersCollect
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const guard = `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: guard, uid: guard}
 spec:
@@ -53,7 +53,7 @@ func TestWhatPoliciesRestOnMayBeForbidden(t *testing.T) {
 			kind := func(group, resource, kind string) graph.Resource {
 				return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
 			}
-			w := insight.NewWorld("x", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind(v1alpha1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy")})
+			w := insight.NewWorld("x", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind(v1beta1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy")})
 			var objects []metav1.PartialObjectMetadata
 			for _, name := range []string{"a", "b"} {
 				objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID(name)}})
@@ -97,7 +97,7 @@ func owning(all, owned int, last bool, kept ...string) (w *insight.World, object
 	kind := func(group, resource, kind string) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
 	}
-	w = insight.NewWorld("shop", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind("", "secrets", "Secret"), kind(v1alpha1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy")})
+	w = insight.NewWorld("shop", []graph.Resource{kind("", "configmaps", "ConfigMap"), kind("", "secrets", "Secret"), kind(v1beta1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy")})
 	for i := range all {
 		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%05d", i), ResourceVersion: "1"}}
 		m.UID = types.UID("uid-" + m.Name)
@@ -150,7 +150,7 @@ func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 			w, objects := owning(c.all, c.owned, c.last, c.kept...)
 			server := apitest.New()
 			server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-			server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]`+c.match+`}, protection: {confirmation: Required}}}`)
+			server.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]`+c.match+`}, protection: {confirmation: Required}}}`)
 			for i := 0; i < len(objects) && c.requests > 0; i++ {
 				server.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop, uid: uid-%[1]s}, data: {a: b}}`, objects[i].Name))
 			}
@@ -184,7 +184,7 @@ func TestWhatACollectorIsRefused(t *testing.T) {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: namespaced, Collected: true}
 	}
 	w := insight.NewWorld("", []graph.Resource{kind("", "namespaces", "Namespace", false), kind("", "configmaps", "ConfigMap", true),
-		kind(v1alpha1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy", false)})
+		kind(v1beta1.GroupVersion.Group, "deletionpolicies", "DeletionPolicy", false)})
 	meta := func(namespace, name string, labels map[string]string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: labels}}
@@ -196,7 +196,7 @@ func TestWhatACollectorIsRefused(t *testing.T) {
 	for _, name := range []string{"shop", "other"} {
 		server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
-	server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {
+	server.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {
 		resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}}, protection: {confirmation: Required}}}`)
 	judge, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
 	if err != nil {
@@ -220,7 +220,7 @@ func TestACascadeThatCannotBeReadIsDoubted(t *testing.T) {
 		w, objects := owning(200, owned, false)
 		server := apitest.New()
 		server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-		server.Put("deletionpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "!has(oldObject.data)"}]}, protection: {confirmation: Required}}}`)
+		server.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "!has(oldObject.data)"}]}, protection: {confirmation: Required}}}`)
 		for i := range objects {
 			server.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop, uid: uid-%[1]s}, data: {a: b}}`, objects[i].Name))
 		}

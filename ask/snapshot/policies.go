@@ -22,7 +22,7 @@ import (
 	"github.com/weir-dev/weir/controller/policyfacts"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Policies are those of a cluster, with what it takes to ask them about deletes of one user:
@@ -69,11 +69,11 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	}
 	var sources []policies.Source
 	for _, resource := range policyKinds {
-		gr := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource}
+		gr := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource}
 		if !w.Serves(gr) {
 			continue // Weir's policies are not known here
 		}
-		list, err := p.objects.Resource(gr.WithVersion(v1alpha1.GroupVersion.Version)).List(ctx, metav1.ListOptions{})
+		list, err := p.objects.Resource(gr.WithVersion(v1beta1.GroupVersion.Version)).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err): // and not any more
 			continue
@@ -108,7 +108,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 // a World may lack what they say.
 func PoliciesUnread(w *insight.World) bool {
 	return slices.ContainsFunc(policyKinds, func(resource string) bool {
-		return w.Unreadable(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: resource})
+		return w.Unreadable(schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource})
 	})
 }
 

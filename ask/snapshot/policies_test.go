@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // governed is a cluster with policies, of whose namespace shop a World knows these ConfigMaps.
@@ -30,7 +30,7 @@ func governedIn(t *testing.T, namespace string, names ...string) (*apitest.Serve
 	kind := func(group, resource, kind string) graph.Resource {
 		return graph.Resource{Group: group, Resource: resource, Kind: kind, Version: "v1", Versions: []string{"v1"}, Namespaced: group == "", Collected: true}
 	}
-	weir := v1alpha1.GroupVersion.Group
+	weir := v1beta1.GroupVersion.Group
 	w := insight.NewWorld(namespace, []graph.Resource{kind("", "configmaps", "ConfigMap"), kind(weir, "deletionpolicies", "DeletionPolicy"), kind(weir, "drainpolicies", "DrainPolicy")})
 	var objects []metav1.PartialObjectMetadata
 	for _, name := range names {
@@ -44,7 +44,7 @@ func governedIn(t *testing.T, namespace string, names ...string) (*apitest.Serve
 // waits is a DeletionPolicy by which deletions of ConfigMaps wait for their dependents; more is
 // YAML of its match.
 func waits(more string) string {
-	return "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: waits, uid: waits}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]" + more + "}, propagation: {default: Foreground}}}"
+	return "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: waits, uid: waits}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]" + more + "}, propagation: {default: Foreground}}}"
 }
 
 // TestPoliciesThatCannotBeReadAreDoubted: that there are none is no doubt, nor that their kind is
@@ -124,7 +124,7 @@ func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
 				return nil
 			})
 			v, _ := w.Graph.Find("a")
-			v.Finalizers = []string{v1alpha1.Finalizer}
+			v.Finalizers = []string{v1beta1.Finalizer}
 			switch c.kind {
 			case "secrets":
 				v.Kind.Resource = c.kind
@@ -144,7 +144,7 @@ func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
 // are none.
 func TestWavesAreThoseOfThePolicy(t *testing.T) {
 	server, w := governed(t, "first", "second", "third")
-	server.Put("drainpolicies", `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order, uid: order}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [
+	server.Put("drainpolicies", `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order, uid: order}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [
 		{name: one, resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {name: first}}}, {name: two, resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {name: second}}},
 		{name: rest, resources: [{apiGroups: [''], resources: [secrets]}]}]}}`)
 	server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
@@ -187,7 +187,7 @@ func TestOtherCollectorsAreAssumed(t *testing.T) {
 		asked := 0
 		server.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Path == "/api/v1/configmaps" {
-				if asked++; !strings.Contains(r.Query, "fieldSelector=metadata.name%3D"+v1alpha1.CollectorCanary) {
+				if asked++; !strings.Contains(r.Query, "fieldSelector=metadata.name%3D"+v1beta1.CollectorCanary) {
 					t.Errorf("asked for %s", r.Query)
 				}
 				if c.code != 0 {
@@ -248,7 +248,7 @@ func TestPropagationDoesNotHoldInWeirsOwnNamespace(t *testing.T) {
 				t.Fatal(err)
 			}
 			v, _ := w.Graph.Find("a")
-			v.Finalizers = []string{v1alpha1.Finalizer}
+			v.Finalizers = []string{v1beta1.Finalizer}
 			if got := p.Enforce(t.Context())(v); (got.By == "waits") != c.holds || got.Doubt != "" || len(unread(w)) > 0 {
 				t.Errorf("%+v, want a policy: %t; unread: %q", got, c.holds, unread(w))
 			}

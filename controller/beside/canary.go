@@ -21,7 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // DefaultStands is how long a canary must stand before no other collector is believed to work. It
@@ -39,7 +39,7 @@ const (
 
 // Absent is the owner of every canary: an object with it alone is garbage. The API server chooses
 // uids at random, so no object ever has this one.
-var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1alpha1.CollectorCanaryOwner}
+var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1beta1.CollectorCanaryOwner}
 
 // Reporter tells users of the canary.
 type Reporter interface {
@@ -85,11 +85,11 @@ func (c *Canary) Waits() bool { return c.other.Load() }
 
 // Is tells whether an object is the canary, which Weir leaves alone.
 func (c *Canary) Is(ref graph.Ref) bool {
-	return ref.Name == v1alpha1.CollectorCanary && ref.Namespace == c.Namespace && ref.Kind == kinds.ConfigMaps
+	return ref.Name == v1beta1.CollectorCanary && ref.Namespace == c.Namespace && ref.Kind == kinds.ConfigMaps
 }
 
 func (c *Canary) ref(uid types.UID) graph.Ref {
-	return graph.Ref{Kind: kinds.ConfigMaps, Namespace: c.Namespace, Name: v1alpha1.CollectorCanary, UID: uid}
+	return graph.Ref{Kind: kinds.ConfigMaps, Namespace: c.Namespace, Name: v1beta1.CollectorCanary, UID: uid}
 }
 
 // fate is what has become of a canary.
@@ -105,7 +105,7 @@ const (
 func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	live, err := c.ConfigMaps.Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	live, err := c.ConfigMaps.Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && (live.UID != uid || live.DeletionTimestamp != nil):
 		return deleted, nil
@@ -133,12 +133,12 @@ type planted struct {
 func (c *Canary) plant(ctx context.Context) (planted, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	live, err := c.ConfigMaps.Get(ctx, v1alpha1.CollectorCanary, metav1.GetOptions{})
+	live, err := c.ConfigMaps.Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return planted{}, fmt.Errorf("read the canary: %w", err)
-	case live.DeletionTimestamp == nil && IsGarbage(live) && (live.Labels[v1alpha1.CollectsLabel] == "true") == c.Collects:
+	case live.DeletionTimestamp == nil && IsGarbage(live) && (live.Labels[v1beta1.CollectsLabel] == "true") == c.Collects:
 		if err := c.tellTime(ctx, live); err != nil {
 			return planted{}, err
 		}
@@ -152,12 +152,12 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	}
 	labels, annotations := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}, map[string]string{}
 	if c.Collects {
-		labels[v1alpha1.CollectsLabel] = "true"
-		annotations[v1alpha1.CanaryTimeAnnotation] = c.Stands.String()
+		labels[v1beta1.CollectsLabel] = "true"
+		annotations[v1beta1.CanaryTimeAnnotation] = c.Stands.String()
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: v1alpha1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels, Annotations: annotations,
+			Name: v1beta1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels, Annotations: annotations,
 		},
 		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},
 	}, metav1.CreateOptions{})
@@ -170,11 +170,11 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 // tellTime has a canary that stands say how long it must, which the webhook goes by: it may be that
 // of another version, or of a Weir with another --canary-time. It need not stand again for that.
 func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
-	if !c.Collects || live.Annotations[v1alpha1.CanaryTimeAnnotation] == c.Stands.String() {
+	if !c.Collects || live.Annotations[v1beta1.CanaryTimeAnnotation] == c.Stands.String() {
 		return nil
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, live.UID, v1alpha1.CanaryTimeAnnotation, c.Stands)
-	if _, err := c.ConfigMaps.Patch(ctx, v1alpha1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, live.UID, v1beta1.CanaryTimeAnnotation, c.Stands)
+	if _, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write on the canary how long it must stand: %w", err)
 	}
 	return nil // that it is gone is for the next look to find
@@ -184,7 +184,7 @@ func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
 // the next.
 func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	if live.DeletionTimestamp == nil {
-		err := c.ConfigMaps.Delete(ctx, v1alpha1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the canary, which was changed: %w", err)
 		}
@@ -193,7 +193,7 @@ func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, live.UID)
-	if _, err := c.ConfigMaps.Patch(ctx, v1alpha1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("take finalizers off the canary: %w", err)
 	}
 	return nil
@@ -322,14 +322,14 @@ func (c *Canary) found(uid types.UID, first bool) {
 	if !first {
 		return
 	}
-	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)", ErrOther, c.Namespace, v1alpha1.CollectorCanary)
+	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)", ErrOther, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(uid), text)
 }
 
 func (c *Canary) cannotTell(err error) {
 	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: %v "+
-		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1alpha1.CollectorCanary)
+		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(""), text)
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -53,7 +53,7 @@ func newCage(t *testing.T, deletes time.Duration) *cage {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.forbidden {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1alpha1.CollectorCanary, errors.New("not allowed"))
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1beta1.CollectorCanary, errors.New("not allowed"))
 		}
 		k.made++
 		cm := a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap)
@@ -68,7 +68,7 @@ func newCage(t *testing.T, deletes time.Duration) *cage {
 }
 
 func (k *cage) remove(t *testing.T) {
-	if err := k.client.Tracker().Delete(configMaps, "home", v1alpha1.CollectorCanary); err != nil {
+	if err := k.client.Tracker().Delete(configMaps, "home", v1beta1.CollectorCanary); err != nil {
 		t.Errorf("delete the canary: %v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 			if err := k.Await(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			cm, err := k.ConfigMaps.Get(t.Context(), v1alpha1.CollectorCanary, metav1.GetOptions{})
+			cm, err := k.ConfigMaps.Get(t.Context(), v1beta1.CollectorCanary, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestCanarySaysWhetherWeirCollects(t *testing.T) {
 			if got, err := policies.CollectorBy(&cm.ObjectMeta, time.Now()); got != mode.want || err != nil {
 				t.Errorf("collects %t: %v (%v), want %v", mode.collects, got, err, mode.want)
 			}
-			if said, ok := cm.Annotations[v1alpha1.CanaryTimeAnnotation]; ok != mode.collects {
+			if said, ok := cm.Annotations[v1beta1.CanaryTimeAnnotation]; ok != mode.collects {
 				t.Errorf("collects %t: it says that it must stand for %q", mode.collects, said)
 			}
 		}
@@ -210,10 +210,10 @@ func TestCanarySaysHowLongItMustStand(t *testing.T) {
 // collecting is a canary of a Weir that collects; what it says of its time may be empty, for
 // nothing.
 func (k *cage) collecting(age time.Duration, says string) *corev1.ConfigMap {
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
-		Labels: map[string]string{v1alpha1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{Absent}}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+		Labels: map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{Absent}}}
 	if says != "" {
-		cm.Annotations = map[string]string{v1alpha1.CanaryTimeAnnotation: says}
+		cm.Annotations = map[string]string{v1beta1.CanaryTimeAnnotation: says}
 	}
 	return cm
 }
@@ -240,7 +240,7 @@ func (k *cage) awaits(t *testing.T) func() (time.Duration, bool) {
 
 // who is what the webhook concludes from the canary now.
 func (k *cage) who(t *testing.T) policies.Collector {
-	cm, err := k.client.Tracker().Get(configMaps, "home", v1alpha1.CollectorCanary)
+	cm, err := k.client.Tracker().Get(configMaps, "home", v1beta1.CollectorCanary)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,8 +259,8 @@ func TestACanaryThatGoesBeforeItsTimeIsWritten(t *testing.T) {
 		gone bool
 		told string
 	}{
-		"gone":      {apierrors.NewNotFound(configMaps.GroupResource(), v1alpha1.CollectorCanary), true, "another garbage collector works in this cluster"},
-		"forbidden": {apierrors.NewForbidden(configMaps.GroupResource(), v1alpha1.CollectorCanary, nil), false, "write on the canary how long it must stand: "},
+		"gone":      {apierrors.NewNotFound(configMaps.GroupResource(), v1beta1.CollectorCanary), true, "another garbage collector works in this cluster"},
+		"forbidden": {apierrors.NewForbidden(configMaps.GroupResource(), v1beta1.CollectorCanary, nil), false, "write on the canary how long it must stand: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -393,7 +393,7 @@ func TestWhatCannotBeToldIsNoProof(t *testing.T) {
 func TestACanaryThatIsNoGarbageIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCage(t, -1)
-		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
+		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.CollectorCanary, Namespace: "home", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
 		if err := k.client.Tracker().Add(old); err != nil {
 			t.Fatal(err)
 		}
@@ -471,10 +471,10 @@ func TestItIsToldWhenTheBuiltinCollectorIsSilent(t *testing.T) {
 func TestOnlyTheCanaryIsLeftAlone(t *testing.T) {
 	k := newCage(t, -1)
 	for ref, want := range map[graph.Ref]bool{
-		{Kind: kinds.ConfigMaps, Namespace: "home", Name: v1alpha1.CollectorCanary}:                          true,
-		{Kind: kinds.ConfigMaps, Namespace: "other", Name: v1alpha1.CollectorCanary}:                         false,
-		{Kind: kinds.ConfigMaps, Namespace: "home", Name: "other"}:                                           false,
-		{Kind: schema.GroupResource{Resource: "secrets"}, Namespace: "home", Name: v1alpha1.CollectorCanary}: false,
+		{Kind: kinds.ConfigMaps, Namespace: "home", Name: v1beta1.CollectorCanary}:                          true,
+		{Kind: kinds.ConfigMaps, Namespace: "other", Name: v1beta1.CollectorCanary}:                         false,
+		{Kind: kinds.ConfigMaps, Namespace: "home", Name: "other"}:                                          false,
+		{Kind: schema.GroupResource{Resource: "secrets"}, Namespace: "home", Name: v1beta1.CollectorCanary}: false,
 	} {
 		if k.Is(ref) != want {
 			t.Errorf("%v: %t", ref, !want)
@@ -484,7 +484,7 @@ func TestOnlyTheCanaryIsLeftAlone(t *testing.T) {
 
 // alter has a user put another owner on the canary.
 func (k *cage) alter(t *testing.T) {
-	cm, err := k.client.Tracker().Get(configMaps, "home", v1alpha1.CollectorCanary)
+	cm, err := k.client.Tracker().Get(configMaps, "home", v1beta1.CollectorCanary)
 	if err != nil {
 		t.Error(err)
 		return

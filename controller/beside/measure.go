@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/await"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // every is between two canaries in companion mode: a minute. So long a collector may take that
@@ -56,7 +56,7 @@ func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error)
 		if silent {
 			text = fmt.Sprintf("the built-in garbage collector does not work: ConfigMap %s/%s, whose owner never existed, stands for %s. "+
 				"Garbage stays, and objects that are being deleted in the foreground wait. See the log of kube-controller-manager",
-				c.Namespace, v1alpha1.CollectorCanary, took.Round(time.Second))
+				c.Namespace, v1beta1.CollectorCanary, took.Round(time.Second))
 		}
 		c.Log.Info(text)
 		c.Reporter.CollectorSilent(c.ref(p.uid), silent, text)

@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // refuse has requests of a verb fail, as long as err returns something.
@@ -34,8 +34,8 @@ func (k *cage) refuse(verb string, err func() error) {
 // TestWhatIsInTheWayOfACanaryIsRemoved: with its finalizers, only by its uid, and what cannot be
 // removed is told and tried again.
 func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
-	notFound := apierrors.NewNotFound(configMaps.GroupResource(), v1alpha1.CollectorCanary)
-	conflict := apierrors.NewConflict(configMaps.GroupResource(), v1alpha1.CollectorCanary, errors.New("the uid in the precondition is another"))
+	notFound := apierrors.NewNotFound(configMaps.GroupResource(), v1beta1.CollectorCanary)
+	conflict := apierrors.NewConflict(configMaps.GroupResource(), v1beta1.CollectorCanary, errors.New("the uid in the precondition is another"))
 	for name, c := range map[string]struct {
 		finalizers []string
 		deleting   bool
@@ -57,14 +57,14 @@ func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newCage(t, -1)
 				k.Reporter = teller(func(text string) { k.told = append(k.told, text) })
-				old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CollectorCanary, Namespace: "home", UID: "old", Finalizers: c.finalizers}}
+				old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.CollectorCanary, Namespace: "home", UID: "old", Finalizers: c.finalizers}}
 				if c.deleting {
 					old.DeletionTimestamp = new(metav1.Now())
 				}
 				if err := k.client.Tracker().Add(old); err != nil {
 					t.Fatal(err)
 				}
-				gone := func() { _ = k.client.Tracker().Delete(configMaps, "home", v1alpha1.CollectorCanary) } // it may be
+				gone := func() { _ = k.client.Tracker().Delete(configMaps, "home", v1beta1.CollectorCanary) } // it may be
 				for _, verb := range []string{"get", "delete", "patch"} {
 					k.refuse(verb, func() error {
 						err := c.refuse[verb]

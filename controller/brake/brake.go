@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // mostWeighed bounds the references that are looked at to know what goes with objects: more than
@@ -180,7 +180,7 @@ func (b *Brake) stands(owners schema.GroupResource, beside types.UID) bool {
 
 // isCollectorCanary: Weir plants that ConfigMap for the other collector to delete.
 func isCollectorCanary(o graph.Ref) bool {
-	return o.Kind == kinds.ConfigMaps && o.Name == v1alpha1.CollectorCanary
+	return o.Kind == kinds.ConfigMaps && o.Name == v1beta1.CollectorCanary
 }
 
 // deleteFor is what another collector does.

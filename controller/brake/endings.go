@@ -19,7 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -82,7 +82,7 @@ func (b *Brake) Remember(ctx context.Context) {
 func (e *endings) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	o, err := e.Record.Get(ctx, v1alpha1.DeletedOwners, metav1.GetOptions{})
+	o, err := e.Record.Get(ctx, v1beta1.DeletedOwners, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		e.failure(ctx, "which owners were seen to be deleted before cannot be read: what they left may be held", err)
 		return
@@ -183,17 +183,17 @@ func (e *endings) write(ctx context.Context, text string) error {
 	if err != nil {
 		return fmt.Errorf("encode the record of deleted owners: %w", err)
 	}
-	_, err = e.Record.Patch(ctx, v1alpha1.DeletedOwners, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = e.Record.Patch(ctx, v1beta1.DeletedOwners, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) && text == "" {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
 		labels := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}
-		made := metav1.ObjectMeta{Name: v1alpha1.DeletedOwners, Labels: labels}
+		made := metav1.ObjectMeta{Name: v1beta1.DeletedOwners, Labels: labels}
 		_, err = e.Record.Create(ctx, &corev1.ConfigMap{ObjectMeta: made, Data: data}, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("write ConfigMap %s: %w", v1alpha1.DeletedOwners, err)
+		return fmt.Errorf("write ConfigMap %s: %w", v1beta1.DeletedOwners, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // findings are what the graph says of a cause that is held.
@@ -132,25 +132,25 @@ var (
 )
 
 // status is what the HeldCollection is to say.
-func (r *record) status() *v1alpha1.HeldCollectionStatus {
+func (r *record) status() *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
-	st := &v1alpha1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
+	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
 	var conclusions []string
 	for _, c := range f.conclusions() {
 		conclusions = append(conclusions, names[c])
 	}
 	if st.Conclusion = strings.Join(conclusions, ","); r.requested {
-		st.Conclusion = v1alpha1.HeldBecauseRequested
+		st.Conclusion = v1beta1.HeldBecauseRequested
 	}
 	kinds := slices.SortedFunc(maps.Keys(f.weight), func(a, b schema.GroupResource) int {
 		return cmp.Or(f.weight[b]-f.weight[a], cmp.Compare(a.String(), b.String()))
 	})
 	for _, k := range kinds[:min(len(kinds), mostKinds)] {
-		st.Kinds = append(st.Kinds, v1alpha1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
+		st.Kinds = append(st.Kinds, v1beta1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
 	}
 	for _, s := range f.samples {
-		st.Samples = append(st.Samples, v1alpha1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
+		st.Samples = append(st.Samples, v1beta1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
 	}
 	return st
 }
@@ -205,7 +205,7 @@ func cut(s string, most int) string {
 }
 
 // patchOf is a status as a merge patch: what it leaves out is taken away.
-func patchOf(st *v1alpha1.HeldCollectionStatus) (map[string]any, error) {
+func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 	patch := map[string]any{"conclusion": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
 	data, err := json.Marshal(st)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // leads asks about an object as a worker of the leader does, until it need not ask again, and tells
@@ -147,7 +147,7 @@ func TestTheCanaryIsNotCounted(t *testing.T) {
 		g.orphan(0, 1)
 		for i := range 20 {
 			canary := pod(0, uid("widget", 0))
-			canary.Kind, canary.Name, canary.UID = kinds.ConfigMaps, v1alpha1.CollectorCanary, uid("canary", i)
+			canary.Kind, canary.Name, canary.UID = kinds.ConfigMaps, v1beta1.CollectorCanary, uid("canary", i)
 			g.store.Apply(graph.Observed{Object: canary})
 			g.Going(canary.UID)
 			g.store.Apply(graph.Gone{Kind: kinds.ConfigMaps, UID: canary.UID})

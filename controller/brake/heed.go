@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -55,7 +55,7 @@ func (h *heeder) look(ctx context.Context) {
 
 // heed takes over what HeldCollections say. One without a status was made by another client, and
 // holds nothing.
-func (b *Brake) heed(now time.Time, items []v1alpha1.HeldCollection) {
+func (b *Brake) heed(now time.Time, items []v1beta1.HeldCollection) {
 	written := map[schema.GroupResource]time.Time{}
 	for i := range items {
 		if c, since := causeOf(&items[i]), items[i].Status.Since; since != nil && !c.requested {

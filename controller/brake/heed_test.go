@@ -57,7 +57,7 @@ func (h *heeding) pass(d time.Duration) {
 
 // put writes a HeldCollection with a status.
 func (h *heeding) put(name, status string) {
-	h.api.Put("heldcollections", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: HeldCollection, metadata: {name: %s}, status: {%s}}", name, status))
+	h.api.Put("heldcollections", fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: %s}, status: {%s}}", name, status))
 }
 
 func (h *heeding) refuse(code int) {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 )
 
 // Resource is the kind of HeldCollections.
-var Resource = v1alpha1.GroupVersion.WithResource("heldcollections")
+var Resource = v1beta1.GroupVersion.WithResource("heldcollections")
 
 // keeper keeps a HeldCollection for each cause that is held.
 type keeper struct {
@@ -95,7 +95,7 @@ type record struct {
 	// written is the status as it was to be last, and stored as the API server had it then, which
 	// may know fewer fields. What differs from either is written again: other clients may have
 	// changed it, or made the object again without.
-	written, stored *v1alpha1.HeldCollectionStatus
+	written, stored *v1beta1.HeldCollectionStatus
 }
 
 // Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could
@@ -148,7 +148,7 @@ func (k *keeper) again(ctx context.Context) bool {
 }
 
 // resume holds what HeldCollections say was held.
-func (b *Brake) resume(items []v1alpha1.HeldCollection, why string) {
+func (b *Brake) resume(items []v1beta1.HeldCollection, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range items {
@@ -173,14 +173,14 @@ func (b *Brake) resume(items []v1alpha1.HeldCollection, why string) {
 }
 
 // list reads all HeldCollections.
-func (b *Brake) list(ctx context.Context) ([]v1alpha1.HeldCollection, error) {
+func (b *Brake) list(ctx context.Context) ([]v1beta1.HeldCollection, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	list, err := b.Client.Resource(Resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list HeldCollections: %w", err)
 	}
-	items := make([]v1alpha1.HeldCollection, len(list.Items))
+	items := make([]v1beta1.HeldCollection, len(list.Items))
 	for i := range list.Items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &items[i]); err != nil {
 			return nil, fmt.Errorf("read HeldCollection %s: %w", list.Items[i].GetName(), err)
@@ -227,8 +227,8 @@ func (k *keeper) look(ctx context.Context) {
 	}
 	for _, c := range slices.SortedFunc(maps.Keys(k.records), func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }) {
 		r := k.records[c]
-		var object *v1alpha1.HeldCollection
-		if i := slices.IndexFunc(items, func(h v1alpha1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
+		var object *v1beta1.HeldCollection
+		if i := slices.IndexFunc(items, func(h v1beta1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
 			object = &items[i]
 		}
 		if r.sets == nil && err == nil {
@@ -271,9 +271,9 @@ func (k *keeper) wentBack() bool {
 
 // begin has a decision that was there before not count: it was about what this process has not
 // told, in a cluster that may have been restored since.
-func (r *record) begin(object *v1alpha1.HeldCollection) {
+func (r *record) begin(object *v1beta1.HeldCollection) {
 	void := ""
-	if object != nil && object.Spec.Decision == v1alpha1.ProceedHeld {
+	if object != nil && object.Spec.Decision == v1beta1.ProceedHeld {
 		void = object.Spec.Digest
 	}
 	r.sets = newSets(void)
@@ -286,7 +286,7 @@ func (k *keeper) failure(ctx context.Context, err error) {
 }
 
 // follow brings a record up to date: with a decision, and with what the graph says.
-func (k *keeper) follow(r *record, h hold, object *v1alpha1.HeldCollection) {
+func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
 	if object != nil && k.decide(r, object.Spec) {
 		r.next = time.Time{}
 	}
@@ -344,8 +344,8 @@ func (k *keeper) end(r *record) {
 }
 
 // decide carries out what a person has decided, once, and tells whether something has changed.
-func (k *keeper) decide(r *record, spec v1alpha1.HeldCollectionSpec) bool {
-	if spec.Decision != v1alpha1.ProceedHeld || spec.Digest == r.applied {
+func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
+	if spec.Decision != v1beta1.ProceedHeld || spec.Digest == r.applied {
 		return false
 	}
 	items := r.sets.of(spec.Digest)
@@ -388,7 +388,7 @@ func (k *keeper) carryOut(r *record, items []item) bool {
 }
 
 // write has the HeldCollection be what the record says.
-func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldCollection) error {
+func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldCollection) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	client := k.Client.Resource(Resource)
@@ -405,12 +405,12 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldColl
 	name := r.String()
 	if object == nil {
 		made, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "HeldCollection", "metadata": map[string]any{"name": name},
+			"apiVersion": v1beta1.GroupVersion.String(), "kind": "HeldCollection", "metadata": map[string]any{"name": name},
 		}}, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create HeldCollection %s: %w", name, err)
 		}
-		object = &v1alpha1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}
+		object = &v1beta1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}
 	}
 	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) && equality.Semantic.DeepEqual(r.stored, &object.Status) {
 		return nil
@@ -427,7 +427,7 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1alpha1.HeldColl
 	if err != nil {
 		return fmt.Errorf("write the status of HeldCollection %s: %w", name, err)
 	}
-	var now v1alpha1.HeldCollection
+	var now v1beta1.HeldCollection
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(patched.Object, &now); err != nil {
 		return fmt.Errorf("read HeldCollection %s: %w", name, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestMessageSaysWhatIsHeldAndWhatIsNotKnown in each state of a record.
@@ -79,7 +79,7 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 // it does not have must be taken away.
 func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	since := metav1.NewTime(time.Unix(0, 0))
-	full := v1alpha1.HeldCollectionStatus{Conclusion: "c", Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1alpha1.HeldKind{{Resource: "pods"}}, Samples: []v1alpha1.HeldSample{{Object: "o"}}}
+	full := v1beta1.HeldCollectionStatus{Conclusion: "c", Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Object: "o"}}}
 	text, err := json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	if err := json.Unmarshal(text, &before); err != nil {
 		t.Fatal(err)
 	}
-	patch, err := patchOf(&v1alpha1.HeldCollectionStatus{Since: &since, Message: "Nothing is held any more."})
+	patch, err := patchOf(&v1beta1.HeldCollectionStatus{Since: &since, Message: "Nothing is held any more."})
 	if err != nil {
 		t.Fatal(err)
 	}

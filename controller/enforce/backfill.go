@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -138,7 +138,7 @@ func (b *backFill) pass(ctx context.Context) *failure {
 	set := b.policies.Set()
 	b.board.update(func(s *snapshot) { s.counted = counted{of: set} })
 	carrying := map[schema.GroupResource]map[types.UID]graph.View{} // before anything is listed
-	for _, v := range b.store.Finalized(v1alpha1.Finalizer) {
+	for _, v := range b.store.Finalized(v1beta1.Finalizer) {
 		if carrying[v.Kind] == nil {
 			carrying[v.Kind] = map[types.UID]graph.View{}
 		}

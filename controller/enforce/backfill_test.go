@@ -102,7 +102,7 @@ const (
 )
 
 // keptOnly is a policy about ConfigMaps with a label.
-const keptOnly = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {kept: 'yes'}}}, propagation: {default: Orphan}}}"
+const keptOnly = "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}], objectSelector: {matchLabels: {kept: 'yes'}}}, propagation: {default: Orphan}}}"
 
 func finalizersOf(api *apitest.Server, key string) string {
 	o := api.Get(key)

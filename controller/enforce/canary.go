@@ -15,7 +15,7 @@ import (
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -81,7 +81,7 @@ func (c *canary) unconfigured(err error) {
 		return
 	}
 	why, late := plainly(err.Error()), false
-	behind := reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + why}
+	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + why}
 	was := c.update(func(a *asked) {
 		if a.failing.IsZero() {
 			a.failing = time.Now()
@@ -94,7 +94,7 @@ func (c *canary) unconfigured(err error) {
 		c.tell(behind.status, behind.reason, behind.message)
 	}
 	if was.set == nil {
-		c.see(reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + why}, nil)
+		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + why}, nil)
 	}
 }
 
@@ -161,7 +161,7 @@ func (c *canary) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			if r.reason == v1alpha1.ReasonNotAsked && time.Since(o.since) < configurationsSettle {
+			if r.reason == v1beta1.ReasonNotAsked && time.Since(o.since) < configurationsSettle {
 				pause = canaryRetry
 			} else {
 				c.see(r, o.set)
@@ -188,8 +188,8 @@ func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is m
 	switch {
 	case apierrors.IsNotFound(err):
 		r.message += ": the controller makes it when it leads: see that one does"
-	case r.reason == v1alpha1.ReasonNotAsked:
-		r.message += ", that there is a ValidatingWebhookConfiguration weir, which the controller writes, and that the Lease has the label " + v1alpha1.CanaryLabel
+	case r.reason == v1beta1.ReasonNotAsked:
+		r.message += ", that there is a ValidatingWebhookConfiguration weir, which the controller writes, and that the Lease has the label " + v1beta1.CanaryLabel
 	}
 	return r.status, r.message
 }
@@ -217,7 +217,7 @@ func (c *canary) send(ctx context.Context, number int64) error {
 		return err
 	}
 	lease := coordinationv1ac.Lease(policies.Canary, c.namespace).
-		WithLabels(map[string]string{v1alpha1.CanaryLabel: "true", "app.kubernetes.io/managed-by": "weir"})
+		WithLabels(map[string]string{v1beta1.CanaryLabel: "true", "app.kubernetes.io/managed-by": "weir"})
 	if _, err := c.leases.Apply(ctx, lease, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
 		return fmt.Errorf("apply Lease %s: %w", policies.Canary, err)
 	}

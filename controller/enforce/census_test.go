@@ -29,7 +29,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	} {
 		fixture.PutConfigMap(api, name, metadata)
 	}
-	const head = "{apiVersion: weir.dev/v1alpha1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]%s}, %s}}"
+	const head = "{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]%s}, %s}}"
 	for name, match := range map[string]string{
 		"looks": `, conditions: [{name: c, expression: "oldObject.data.password.startsWith('a')"}]`,
 		"fails": `, conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
@@ -42,7 +42,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	api.Put("deletionpolicies", fmt.Sprintf(head, "DeletionPolicy", "prod", "namespaces", ", namespaceSelector: {matchLabels: {env: prod}}", "protection: {confirmation: Required}"))
 	api.Put("ownerreferencepolicies", fmt.Sprintf(head, "OwnerReferencePolicy", "owners", "configmaps", ", objectSelector: {matchLabels: {tier: x}}", "blockOwnerDeletion: Deny"))
 	for name, selector := range map[string]string{"a-prod": "namespaceSelector: {matchLabels: {env: prod}}, ", "rest": "", "void": ""} {
-		api.Put("drainpolicies", fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: %s}, spec: {%swaves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}", name, selector))
+		api.Put("drainpolicies", fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: %s}, spec: {%swaves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}", name, selector))
 	}
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		settlePolicies(state)

@@ -11,7 +11,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // fileReport shows the policies that are files in a ConfigMap, with the status that they would have
@@ -32,7 +32,7 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 	if r == nil {
 		return nil
 	}
-	items, now := []v1alpha1.FilePolicy{}, map[policies.PolicyKey]anyStatus{}
+	items, now := []v1beta1.FilePolicy{}, map[policies.PolicyKey]anyStatus{}
 	for _, s := range all {
 		if s.File == "" {
 			continue
@@ -41,7 +41,7 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 		is := anyStatus{*before.DeepCopy(), s.Waves}
 		is.say(s, 0, f)
 		now[s.Policy] = is
-		items = append(items, v1alpha1.FilePolicy{Kind: s.Policy.Kind, Name: s.Policy.Name, File: s.File, Spec: s.Spec, Status: is.DeletionPolicyStatus})
+		items = append(items, v1beta1.FilePolicy{Kind: s.Policy.Kind, Name: s.Policy.Name, File: s.File, Spec: s.Spec, Status: is.DeletionPolicyStatus})
 	}
 	r.statuses = now
 	data, err := json.Marshal(items)
@@ -54,13 +54,13 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 	if string(data) == r.written {
 		return nil
 	}
-	config := corev1ac.ConfigMap(v1alpha1.FilePolicies, r.namespace).WithLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"}).
-		WithData(map[string]string{v1alpha1.FilePoliciesKey: string(data)})
+	config := corev1ac.ConfigMap(v1beta1.FilePolicies, r.namespace).WithLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"}).
+		WithData(map[string]string{v1beta1.FilePoliciesKey: string(data)})
 	if _, err := r.maps.Apply(ctx, config, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil // the namespace goes, or is not there: no user reads it
 		}
-		return fmt.Errorf("write ConfigMap %s/%s: %w", r.namespace, v1alpha1.FilePolicies, err)
+		return fmt.Errorf("write ConfigMap %s/%s: %w", r.namespace, v1beta1.FilePolicies, err)
 	}
 	r.written = string(data)
 	return nil

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // reports is a fileReport, and what it writes.
@@ -32,8 +32,8 @@ func reports(t *testing.T, fail *error) (r *fileReport, written func() []string)
 		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &m); err != nil {
 			t.Error(err)
 		}
-		var items []v1alpha1.FilePolicy
-		if err := json.Unmarshal([]byte(m.Data[v1alpha1.FilePoliciesKey]), &items); err != nil {
+		var items []v1beta1.FilePolicy
+		if err := json.Unmarshal([]byte(m.Data[v1beta1.FilePoliciesKey]), &items); err != nil {
 			t.Error(err)
 		}
 		out = append(out, fmt.Sprintf("%s/%s of %d", m.Namespace, m.Name, len(items)))
@@ -70,12 +70,12 @@ func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 		}
 	}
 	all := []policies.Status{file, object}
-	fail = apierrors.NewForbidden(corev1.Resource("configmaps"), v1alpha1.FilePolicies, nil)
+	fail = apierrors.NewForbidden(corev1.Resource("configmaps"), v1beta1.FilePolicies, nil)
 	step("it may not be written", facts{}, true, all)
 	fail = nil
 	step("it is tried again", facts{}, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=True")
 	step("nothing has changed", facts{}, false, all)
-	refused := facts{reached: reach{metav1.ConditionFalse, v1alpha1.ReasonNotReached, "no"}}
+	refused := facts{reached: reach{metav1.ConditionFalse, v1beta1.ReasonNotReached, "no"}}
 	step("the API server does not ask", refused, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=True Enforced=False")
 	step("the file is gone", refused, false, all[1:], "weir-system/weir-file-policies of 0")
 	var large []policies.Status
@@ -95,9 +95,9 @@ func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 // told of as broken, and the others as they are.
 func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
 	sources, problems := policies.Parse("p.yaml", []byte(`
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: broken}, spec: {priority: 1, match: {resources: [{resources: [secrets]}]}, protection: {confirmation: Required}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: broken}, spec: {priority: 1, match: {resources: [{resources: [secrets]}]}, protection: {confirmation: Required}}}
 ---
-{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: whole}, spec: {priority: 2, match: {resources: [{apiGroups: [""], resources: [secrets, gizmos]}]}, protection: {confirmation: Required}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: whole}, spec: {priority: 2, match: {resources: [{apiGroups: [""], resources: [secrets, gizmos]}]}, protection: {confirmation: Required}}}
 `))
 	if len(problems) > 0 {
 		t.Fatal(problems)

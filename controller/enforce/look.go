@@ -21,7 +21,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -170,7 +170,7 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 func metaOf(v graph.View) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
-		Annotations: map[string]string{v1alpha1.ArmedAtAnnotation: ""},
+		Annotations: map[string]string{v1beta1.ArmedAtAnnotation: ""},
 	}
 }
 
@@ -198,7 +198,7 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 		l.change(ctx, group, &by, func(ctx context.Context) (finalizers.Result, error) {
 			return l.writer.Put(ctx, l.gvr, m, mark)
 		})
-	case len(errs) == 0 && slices.Contains(m.Finalizers, v1alpha1.Finalizer):
+	case len(errs) == 0 && slices.Contains(m.Finalizers, v1beta1.Finalizer):
 		// One that has changed since may be wanted with the finalizer by now, and is for the next
 		// pass to judge.
 		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {

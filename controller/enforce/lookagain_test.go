@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // A policy that changes has those kinds looked at again that it is about.
@@ -78,7 +78,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			}, []string{"secrets"}},
 			{"time, and a Secret that came with the finalizer", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7",
-					Finalizers: []string{v1alpha1.Finalizer}}})
+					Finalizers: []string{v1beta1.Finalizer}}})
 				<-time.After(backFillEvery)
 			}, []string{"secrets"}},
 			{"time, and one that came without it", func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // statusEvery bounds how often a policy's status is written.
@@ -119,8 +119,8 @@ func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 
 // anyStatus is the status of a policy of any kind.
 type anyStatus struct {
-	v1alpha1.DeletionPolicyStatus `json:",inline"`
-	Waves                         string `json:"waves,omitempty"`
+	v1beta1.DeletionPolicyStatus `json:",inline"`
+	Waves                        string `json:"waves,omitempty"`
 }
 
 func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object map[string]any, f facts, events *int) error {
@@ -175,12 +175,12 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if s.FailsClosed {
 		set(failsSafely(s, generation))
 	} else {
-		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionFailsSafely)
+		meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionFailsSafely)
 	}
 	t, known := f.counted.tallies[s.Policy]
 	switch {
 	case !s.Ready: // how many objects it is about, and carry the finalizer, stays what was counted last
-		if meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionBackFilled) != nil {
+		if meta.FindStatusCondition(want.Conditions, v1beta1.ConditionBackFilled) != nil {
 			set(backFilled(s, f.counted, generation))
 		}
 	case s.Propagates && (t.wanted > 0 || f.counted.done):
@@ -224,11 +224,11 @@ func (want *anyStatus) withdraw(s policies.Status) {
 	if !s.Propagates {
 		want.Stamped = nil
 		if !s.Brakes {
-			meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionBackFilled)
+			meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionBackFilled)
 		}
 	}
 	if !s.Conditions {
-		meta.RemoveStatusCondition(&want.Conditions, v1alpha1.ConditionEvaluates)
+		meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionEvaluates)
 	}
 }
 
@@ -241,7 +241,7 @@ func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Co
 	for _, c := range want {
 		was := meta.FindStatusCondition(have, c.Type)
 		wasFalse := was != nil && was.Status == metav1.ConditionFalse
-		if c.Type == v1alpha1.ConditionBackFilled || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
+		if c.Type == v1beta1.ConditionBackFilled || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
 			continue
 		}
 		*events--
@@ -268,35 +268,35 @@ func stateOf(s policies.Status) string {
 }
 
 func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
-	out := metav1.Condition{Type: v1alpha1.ConditionEvaluates, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
+	out := metav1.Condition{Type: v1beta1.ConditionEvaluates, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
 	switch {
 	case s.Uncounted:
-		out.Status, out.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotCounted
+		out.Status, out.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotCounted
 		out.Message = "its conditions look at more of objects than metadata, so objects are not counted: a " +
 			"number would tell everybody what they hold. The Event PolicyError tells of a condition that " +
 			"fails for a request"
 	case c.failed > 0:
-		out.Status, out.Reason = metav1.ConditionFalse, v1alpha1.ReasonConditionFails
+		out.Status, out.Reason = metav1.ConditionFalse, v1beta1.ReasonConditionFails
 		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)
 	}
 	return out
 }
 
 func readiness(s policies.Status, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCompiled, Message: "the policy is in force"}
+	c := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the policy is in force"}
 	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalid, s.Message
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
 	}
 	return c
 }
 
 func failsSafely(s policies.Status, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionFailsSafely, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBounded, Message: "while Weir does not answer, what the policy names is refused, and no more"}
+	c := metav1.Condition{Type: v1beta1.ConditionFailsSafely, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, what the policy names is refused, and no more"}
 	if s.Risk != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonCanStopTheCluster, s.Risk
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonCanStopTheCluster, s.Risk
 	}
 	return c
 }
@@ -305,13 +305,13 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 const notInForce = "the policy is not in force: the condition Ready says why"
 
 func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionBackFilled, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
+	c := metav1.Condition{Type: v1beta1.ConditionBackFilled, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
 	switch {
 	case !s.Ready:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotReady, notInForce
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotReady, notInForce
 	case !now.done:
-		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonInProgress
+		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonInProgress
 		c.Message = "the finalizer is being added to objects that existed before"
 		if !s.Uncounted {
 			c.Message += "; status.stamped says how far"
@@ -325,14 +325,14 @@ func backFilled(s policies.Status, now counted, generation int64) metav1.Conditi
 
 // notConfigured is what is reached where this process writes no webhook configuration, so that the
 // API server asks nothing.
-var notConfigured = reach{metav1.ConditionFalse, v1alpha1.ReasonNotConfigured,
+var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
 
 // enforced is the condition, if anything is known about it.
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
-	c = metav1.Condition{Type: v1alpha1.ConditionEnforced, ObservedGeneration: generation}
+	c = metav1.Condition{Type: v1beta1.ConditionEnforced, ObservedGeneration: generation}
 	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotReady, notInForce
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonNotReady, notInForce
 		return c, true
 	}
 	c.Status, c.Reason, c.Message = r.status, r.reason, r.message

@@ -68,8 +68,8 @@ func TestStatusOfPolicies(t *testing.T) {
 	api.Put("deletionpolicies", delpol("good", "configmaps", "propagation: {default: Orphan}"))
 	api.Put("deletionpolicies", delpol("broken", "configmaps", "propagation: {default: Orphan}, priority: 9999999"))
 	api.Put("deletionpolicies", delpol("pods", "pods", "protection: {confirmation: Required}, failurePolicy: Fail"))
-	api.Put("drainpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
-	api.Put("ownerreferencepolicies", "{apiVersion: weir.dev/v1alpha1, kind: OwnerReferencePolicy, metadata: {name: owners}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, blockOwnerDeletion: Deny}}")
+	api.Put("drainpolicies", "{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
+	api.Put("ownerreferencepolicies", "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: owners}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}]}, blockOwnerDeletion: Deny}}")
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		client, err := dynamic.NewForConfig(api.Config())
 		if err != nil {
@@ -148,8 +148,8 @@ func TestStatusOfPolicies(t *testing.T) {
 // wrong, or right again.
 func TestStatusOfWhatWasCounted(t *testing.T) {
 	api := apitest.New()
-	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
-	api.Put("drainpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [''], resources: [pods]}]}, {name: rest, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
+	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
+	api.Put("drainpolicies", "{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [''], resources: [pods]}]}, {name: rest, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		client, err := dynamic.NewForConfig(api.Config())
 		if err != nil {

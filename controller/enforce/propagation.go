@@ -21,7 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // enforceTries is how often in a row an object is read and decided about again because it had
@@ -77,7 +77,7 @@ func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *event
 	if collects {
 		// Dependents that are to be kept are released before the first is deleted foreground,
 		// however that was asked for.
-		s.Apply(graph.Holds{Finalizer: v1alpha1.Finalizer})
+		s.Apply(graph.Holds{Finalizer: v1beta1.Finalizer})
 	}
 	return &propagator{
 		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, brake: b, log: log,
@@ -90,7 +90,7 @@ func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *event
 
 // terminating is told of every object that is seen to terminate, when the graph has it.
 func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
-	carrying := slices.Contains(m.Finalizers, v1alpha1.Finalizer)
+	carrying := slices.Contains(m.Finalizers, v1beta1.Finalizer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.leading || s.held[m.UID] == nil && !carrying {
@@ -119,7 +119,7 @@ func (s *propagator) run(ctx context.Context) {
 
 // all puts down everything that terminates and carries the finalizer.
 func (s *propagator) all() {
-	for _, v := range s.store.Finalized(v1alpha1.Finalizer) {
+	for _, v := range s.store.Finalized(v1beta1.Finalizer) {
 		if v.Deleting {
 			s.queue.Add(v.UID)
 		}
@@ -184,7 +184,7 @@ var (
 // enforce takes the deletion of one object one step on.
 func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	v, known := s.store.Find(uid)
-	if !known || !v.Deleting || !slices.Contains(v.Finalizers, v1alpha1.Finalizer) {
+	if !known || !v.Deleting || !slices.Contains(v.Finalizers, v1beta1.Finalizer) {
 		s.forget(uid)
 		return nil
 	}
@@ -195,7 +195,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	if m == nil || m.UID != uid || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) {
+	if m == nil || m.UID != uid || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1beta1.Finalizer) {
 		s.forget(uid)
 		return nil
 	}
@@ -228,7 +228,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 // unshown tells whether an object that keeps dependents is about to go, and one may have been
 // written before it was deleted that no watch has shown.
 func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
-	keeps := e.Propagation == v1alpha1.Orphan || e.KeepsSome()
+	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome()
 	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
 		return false
 	}
@@ -247,7 +247,7 @@ func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionStat
 	switch {
 	case s.brake == nil:
 		return
-	case e.Limit == nil || e.Propagation == v1alpha1.Orphan:
+	case e.Limit == nil || e.Propagation == v1beta1.Orphan:
 		s.brake.Ended(o.UID)
 		return
 	}

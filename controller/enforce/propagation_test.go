@@ -27,7 +27,7 @@ func owned(kind, name, owner string) string {
 
 // policy is a DeletionPolicy about ConfigMaps.
 func policy(name, spec string) string {
-	return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %s, generation: 1}, spec: "+
+	return fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s, generation: 1}, spec: "+
 		"{match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, %s}}", name, spec)
 }
 

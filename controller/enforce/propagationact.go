@@ -10,12 +10,12 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // carryOut takes one step of the deletion of an object, as nextStep has decided it.
 func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata,
-	want v1alpha1.PropagationPolicy, step deletionStep) error {
+	want v1beta1.PropagationPolicy, step deletionStep) error {
 	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
 	ref := v.Ref
 	ref.ResourceVersion = m.ResourceVersion
@@ -53,9 +53,9 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 		return nil // the watch shows it
 	}
 	a := graph.Action{
-		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1alpha1.Finalizer,
+		Verb: graph.Unfinalize, Object: ref, Why: step.why, Finalizer: v1beta1.Finalizer,
 		Finalizers: slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
-			return f == v1alpha1.Finalizer
+			return f == v1beta1.Finalizer
 		}),
 	}
 	if err := s.requester.Patch(ctx, a, ref.ResourceVersion); err != nil {
@@ -83,11 +83,11 @@ func (s *propagator) after(a graph.Action, err error) error {
 
 // rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the
 // object.
-func (s *propagator) rule(ref graph.Ref, p v1alpha1.PropagationPolicy) {
+func (s *propagator) rule(ref graph.Ref, p v1beta1.PropagationPolicy) {
 	if !s.collects {
 		return
 	}
-	s.store.Apply(graph.Ruled{Kind: ref.Kind, UID: ref.UID, Finalizer: v1alpha1.Finalizer,
+	s.store.Apply(graph.Ruled{Kind: ref.Kind, UID: ref.UID, Finalizer: v1beta1.Finalizer,
 		Propagation: metav1.DeletionPropagation(p)})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // deletionState is everything that the next step of the deletion of an object with the finalizer
@@ -80,7 +80,7 @@ func nextStep(s deletionState) deletionStep {
 		}
 	}
 	want := s.enforcement.Propagation
-	if want != v1alpha1.Orphan && s.enforcement.KeepsSome() {
+	if want != v1beta1.Orphan && s.enforcement.KeepsSome() {
 		if s.unlisted != "" {
 			return deletionStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
 		}
@@ -89,19 +89,19 @@ func nextStep(s deletionState) deletionStep {
 		}
 	}
 	left := s.left(func(schema.GroupResource) bool { return true })
-	underWay := want != v1alpha1.Background && slices.Contains(s.finalizers, finalizerOf(want))
+	underWay := want != v1beta1.Background && slices.Contains(s.finalizers, finalizerOf(want))
 	switch {
-	case want == v1alpha1.Orphan && (underWay || s.given) && s.unlisted != "" && !s.collects:
+	case want == v1beta1.Orphan && (underWay || s.given) && s.unlisted != "" && !s.collects:
 		return deletionStep{wait: true, late: true, why: "the deletion is held: dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
-	case want == v1alpha1.Orphan && s.late && len(left) > 0:
+	case want == v1beta1.Orphan && s.late && len(left) > 0:
 		return deletionStep{release: left, why: keeps(left, by)}
-	case want == v1alpha1.Background:
+	case want == v1beta1.Background:
 		return deletionStep{why: "Background: " + by}
 	case underWay:
 		return deletionStep{why: fmt.Sprintf("%s is under way: %s", want, by)}
 	case s.alone:
 		return deletionStep{why: fmt.Sprintf("nothing refers to it, so there is nothing to do for %s: %s", want, by)}
-	case s.given && (want != v1alpha1.Orphan || !s.referred):
+	case s.given && (want != v1beta1.Orphan || !s.referred):
 		return deletionStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
 	}
 	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}
@@ -117,8 +117,8 @@ func keeps(dependents []graph.View, by string) string {
 }
 
 // finalizerOf is how the API server remembers a propagation policy (RB 6.2).
-func finalizerOf(p v1alpha1.PropagationPolicy) string {
-	if p == v1alpha1.Orphan {
+func finalizerOf(p v1beta1.PropagationPolicy) string {
+	if p == v1beta1.Orphan {
 		return metav1.FinalizerOrphanDependents
 	}
 	return metav1.FinalizerDeleteDependents

@@ -22,7 +22,7 @@ func enforcementOf(t *testing.T, more string, finalizers []string) policies.Enfo
 		if !strings.HasPrefix(more, "match:") {
 			more = "match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, " + more
 		}
-		text = "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {" + more + "}}"
+		text = "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {" + more + "}}"
 	}
 	sources, problems := policies.Parse("f", []byte(text))
 	if len(problems) > 0 {

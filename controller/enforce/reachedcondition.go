@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of
@@ -36,9 +36,9 @@ const (
 func (o orderer) kept(asked reach) reach {
 	switch o {
 	case byDrainer:
-		return reach{metav1.ConditionTrue, v1alpha1.ReasonDrained, saysDrained}
+		return reach{metav1.ConditionTrue, v1beta1.ReasonDrained, saysDrained}
 	case byNone:
-		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotDrained, saysNotDrained}
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNotDrained, saysNotDrained}
 	case byWebhook:
 	}
 	return asked
@@ -66,31 +66,31 @@ const (
 // reachOf reads what became of a dry-run delete that should come back refused with an answer.
 func reachOf(err error, answer string) reach {
 	if err == nil {
-		return reach{metav1.ConditionFalse, v1alpha1.ReasonNotAsked, saysNotAsked}
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNotAsked, saysNotAsked}
 	}
 	text := plainly(err.Error())
 	if _, said, ok := strings.Cut(text, canaryDenied); ok {
 		if said == answer {
-			return reach{metav1.ConditionTrue, v1alpha1.ReasonReached, saysReached}
+			return reach{metav1.ConditionTrue, v1beta1.ReasonReached, saysReached}
 		}
-		return reach{metav1.ConditionFalse, v1alpha1.ReasonRefused, saysRefused + "it does not give weir's answer: " + said}
+		return reach{metav1.ConditionFalse, v1beta1.ReasonRefused, saysRefused + "it does not give weir's answer: " + said}
 	}
 	_, why, ok := strings.Cut(text, canaryFailed)
 	if !ok {
-		return reach{metav1.ConditionUnknown, v1alpha1.ReasonNotTried, saysNotTried + text}
+		return reach{metav1.ConditionUnknown, v1beta1.ReasonNotTried, saysNotTried + text}
 	}
 	no := func(reason, says string) reach { return reach{metav1.ConditionFalse, reason, says + why} }
 	switch {
 	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled", "TLS handshake timeout"):
-		return no(v1alpha1.ReasonNotReached, saysNoAnswer)
+		return no(v1beta1.ReasonNotReached, saysNoAnswer)
 	case containsAny(why, "remote error: tls"): // it wants a client certificate
-		return no(v1alpha1.ReasonRefused, saysRefused)
+		return no(v1beta1.ReasonRefused, saysRefused)
 	case containsAny(why, "x509:", "tls: failed to verify"):
-		return no(v1alpha1.ReasonNotTrusted, saysNotTrusted)
+		return no(v1beta1.ReasonNotTrusted, saysNotTrusted)
 	case containsAny(why, "the server ", "an error on the server", "webhook response", "received invalid", "expected response"):
-		return no(v1alpha1.ReasonRefused, saysRefused)
+		return no(v1beta1.ReasonRefused, saysRefused)
 	}
-	return no(v1alpha1.ReasonNotReached, saysNotReached)
+	return no(v1beta1.ReasonNotReached, saysNotReached)
 }
 
 func containsAny(text string, parts ...string) bool {

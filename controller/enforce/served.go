@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // served are the resources that discovery knows of, and the groups that have not answered.
@@ -44,8 +44,8 @@ const mostNamed = 5
 
 // resolved is the condition of that name, if anything is known.
 func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Condition, known bool) {
-	c = metav1.Condition{Type: v1alpha1.ConditionResolved, ObservedGeneration: generation, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonServed, Message: "every resource that the policy names is served"}
+	c = metav1.Condition{Type: v1beta1.ConditionResolved, ObservedGeneration: generation, Status: metav1.ConditionTrue,
+		Reason: v1beta1.ReasonServed, Message: "every resource that the policy names is served"}
 	if v == nil {
 		return c, false
 	}
@@ -65,10 +65,10 @@ func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Con
 	}
 	switch {
 	case len(missing) > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNotServed
+		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonNotServed
 		c.Message = "no API serves " + some(missing) + ": names are plurals, as kubectl api-resources shows them; if a CustomResourceDefinition is yet to come, the policy holds when it is there"
 	case len(unknown) > 0:
-		c.Status, c.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotDiscovered
+		c.Status, c.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotDiscovered
 		c.Message = "an API that does not answer may serve " + some(unknown)
 	}
 	return c, true

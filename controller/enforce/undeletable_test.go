@@ -22,9 +22,9 @@ func TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted(t *testing.T) {
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	fixture.PutConfigMap(api, "c", "")
 	api.Put("pods", "{apiVersion: metrics.k8s.io/v1, kind: PodMetrics, metadata: {name: p, namespace: shop}}")
-	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: all}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, "+
+	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: all}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, "+
 		"propagation: {default: Orphan}}}")
-	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: some}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}], "+
+	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: some}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}], "+
 		"objectSelector: {matchLabels: {kept: 'yes'}}}, protection: {confirmation: Required}}}")
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		var mu sync.Mutex

@@ -63,7 +63,7 @@ func TestNothingIsCarriedOutByPoliciesOfBeforeARestore(t *testing.T) {
 		c.Start()
 		var readable atomic.Bool
 		c.Reply(func(r apitest.Request) *apitest.Reply {
-			if r.Path == "/apis/weir.dev/v1alpha1/deletionpolicies" && !readable.Load() {
+			if r.Path == "/apis/weir.dev/v1beta1/deletionpolicies" && !readable.Load() {
 				return apitest.Refuse(500, "InternalError", "not now")
 			}
 			return nil

@@ -48,7 +48,7 @@ func inForce(t *testing.T, api *apitest.Server, test func(t *testing.T, state *l
 
 // delpol is a DeletionPolicy about a resource without a group, with the rest of its spec.
 func delpol(name, resource, rest string) string {
-	return fmt.Sprintf("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]}, %s}}", name, resource, rest)
+	return fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]}, %s}}", name, resource, rest)
 }
 
 type bundle struct {
@@ -197,7 +197,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 
 		policy(delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
 		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations", "update validatingwebhookconfigurations")
-		policy("{apiVersion: weir.dev/v1alpha1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
+		policy("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
 		step("a '*' before it is known what there is", "the kinds that the API server serves are not known")
 		resources := func() string {
 			t.Helper()

@@ -17,25 +17,25 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Reasons of the Events that users see. The first is the reference's own (RB 2.19).
 const (
 	ReasonInvalidNamespace = "OwnerRefInvalidNamespace"
 	ReasonUnresolvable     = "OwnerRefUnresolvable"
-	ReasonRefused          = v1alpha1.ReasonCollectionRefused
-	ReasonHeld             = v1alpha1.ReasonDeletionHeld
+	ReasonRefused          = v1beta1.ReasonCollectionRefused
+	ReasonHeld             = v1beta1.ReasonDeletionHeld
 	ReasonWaveBlocked      = "WaveBlocked"
 	ReasonLeftBehind       = "LeftBehind"
 	ReasonHistoryRewound   = "HistoryRewound"
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
-	ReasonKept             = v1alpha1.ReasonKept
-	ReasonCascade          = v1alpha1.ReasonCascade
-	ReasonRequested        = v1alpha1.ReasonRequested
+	ReasonKept             = v1beta1.ReasonKept
+	ReasonCascade          = v1beta1.ReasonCascade
+	ReasonRequested        = v1beta1.ReasonRequested
 	ReasonOtherCollector   = "OtherCollector"
-	ReasonPolicyError      = v1alpha1.ReasonPolicyError
+	ReasonPolicyError      = v1beta1.ReasonPolicyError
 
 	ReasonCollectionHeld = "CollectionHeld"
 	ReasonDecision       = "Decision"
@@ -196,7 +196,7 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 // CollectionHeld says on a HeldCollection that it holds something, or what became of a decision
 // about that.
 func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
-	on := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
+	on := &corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
 	if warning {
 		r.warn(on, ReasonCollectionHeld, text)
 		return
@@ -215,7 +215,7 @@ func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 		r.tell(on, ReasonCascade, text)
 		return
 	}
-	r.events.AnnotatedEventf(on, map[string]string{v1alpha1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
+	r.events.AnnotatedEventf(on, map[string]string{v1beta1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
 }
 
 // Drained says on a namespace, which may be gone, what was deleted with it.

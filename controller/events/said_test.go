@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // said records Events in one line each, with what they are on.
@@ -143,7 +143,7 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 	root.Namespaced = false // its dependents are in a namespace, and it is in none
 	r.Cascade(root, "collected 2", "")
 	expect(t, "cascades", own, "Normal "+ReasonCascade+" Team/a shop: collected 2", "Normal "+ReasonCascade+" Team/a : collected 2")
-	want := []map[string]string{{v1alpha1.CollectedAnnotation: `[{"name": "x"}]`}} // none on an Event that names nothing
+	want := []map[string]string{{v1beta1.CollectedAnnotation: `[{"name": "x"}]`}} // none on an Event that names nothing
 	if diff := cmp.Diff(want, own.annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
@@ -176,7 +176,7 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 	pod := graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
 	onPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
 	view := graph.View{Ref: pod, Group: "apps", Version: "v1beta1", KindName: "ReplicaSet"} // in the version in which it was, whatever is served now
-	policy := map[string]any{"apiVersion": "weir.dev/v1alpha1", "kind": "DrainPolicy", "metadata": map[string]any{"name": "a", "uid": "p"}}
+	policy := map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DrainPolicy", "metadata": map[string]any{"name": "a", "uid": "p"}}
 	for name, c := range map[string]struct {
 		say  func(*Reporter)
 		want string
@@ -192,9 +192,9 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 		"whose request it was": {func(r *Reporter) { r.Requested(view, "by ada") }, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",
 			corev1.ObjectReference{APIVersion: "apps/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "web", UID: "u"}},
 		"a policy": {func(r *Reporter) { r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is") }, "Normal Fine DrainPolicy/a : it is",
-			corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "DrainPolicy", Name: "a", UID: "p"}},
+			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "DrainPolicy", Name: "a", UID: "p"}},
 		"a held collection": {func(r *Reporter) { r.CollectionHeld("pods", "h", true, "holds 3") }, "Warning CollectionHeld HeldCollection/pods : holds 3",
-			corev1.ObjectReference{APIVersion: "weir.dev/v1alpha1", Kind: "HeldCollection", Name: "pods", UID: "h"}},
+			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "HeldCollection", Name: "pods", UID: "h"}},
 		"a history that went back": {func(r *Reporter) { r.Rewound("9 came after 12") },
 			"Warning HistoryRewound Namespace/kube-system : the API server's history went back, as after a restore from a backup (9 came after 12): " +
 				"everything is listed again, and nothing is deleted until that is done",

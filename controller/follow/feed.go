@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Feed brings one kind into the graph: it is the store of a reflector, and keeps nothing itself.
@@ -50,7 +50,7 @@ var _ cache.ResourceVersionUpdater = (*Feed)(nil)
 // trim drops what the graph does not use.
 func trim(m *metav1.PartialObjectMetadata) {
 	m.ManagedFields = nil
-	if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1alpha1.Finalizer) { // policies are asked about those
+	if m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, v1beta1.Finalizer) { // policies are asked about those
 		m.Labels, m.Annotations = nil, nil
 	}
 }

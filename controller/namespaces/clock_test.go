@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // skews are differences between the API servers' clock and ours.
 var skews = []time.Duration{-10 * time.Minute, 0, 10 * time.Minute}
 
-const configsFirst = `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
+const configsFirst = `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
   {name: configs, timeout: 1m, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: rest, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
 
@@ -93,7 +93,7 @@ func TestTheNamespaceControllerIsWokenWhateverTheClocksSay(t *testing.T) {
 			if !c.Namespace("shop", &ns) {
 				c.Fatal("the namespace is gone")
 			}
-			seen[ns.Annotations[v1alpha1.DrainSinceAnnotation]] = true
+			seen[ns.Annotations[v1beta1.DrainSinceAnnotation]] = true
 		}
 		if len(seen) < 5 {
 			c.Errorf("it says since when the wave is under way: %v", seen)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // TestGarbageInTheNamespaceThatWeirRunsInIsCollected although that is being deleted: nothing in it
@@ -31,7 +31,7 @@ func TestGarbageInTheNamespaceThatWeirRunsInIsCollected(t *testing.T) {
 				c.MustBeGone("pods/weir-system/owned")
 				c.MustBeThere("configmaps/weir-system/other", "namespaces/weir-system")
 				if m, _ := c.API.Get("namespaces/weir-system")["metadata"].(map[string]any); m["annotations"] != nil {
-					t.Errorf("no wave begins, and %s says %v", v1alpha1.DrainAnnotation, m["annotations"])
+					t.Errorf("no wave begins, and %s says %v", v1beta1.DrainAnnotation, m["annotations"])
 				}
 			})
 		})

@@ -13,7 +13,7 @@ import (
 
 // edgeFirst orders ConfigMaps by their labels: those of tier edge, then those of tier core, then
 // what is left.
-const edgeFirst = `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
+const edgeFirst = `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
   {name: edge, objectSelector: {matchLabels: {tier: edge}}, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: core, objectSelector: {matchLabels: {tier: core}}, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: rest, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
@@ -135,7 +135,7 @@ func TestNothingIsDeletedWhoseLabelsCannotBeRead(t *testing.T) {
 // A kind whose labels cannot be listed goes with the last wave: in an earlier one it might hit what
 // belongs to a later.
 func TestKindThatCannotBeListedGoesWithTheWaveOfNoLabels(t *testing.T) {
-	const policy = `{apiVersion: weir.dev/v1alpha1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
+	const policy = `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
   {name: edge, objectSelector: {matchLabels: {tier: edge}}, resources: [{apiGroups: ["example.com"], resources: [tokens]}]},
   {name: configs, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: rest, resources: [{apiGroups: [""], resources: [pods]}]}]}}`

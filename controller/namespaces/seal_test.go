@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // wax seals with nothing but a word; everybody in a town has the same, or none yet.
@@ -24,7 +24,7 @@ func (w *wax) Sealed(text, seal string) bool { return seal == "weir: "+text && !
 func write(c *clustertest.Cluster, name, wave, since, seal string) {
 	c.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		v1alpha1.DrainAnnotation: wave, v1alpha1.DrainSinceAnnotation: since, v1alpha1.DrainSealAnnotation: seal,
+		v1beta1.DrainAnnotation: wave, v1beta1.DrainSinceAnnotation: since, v1beta1.DrainSealAnnotation: seal,
 	}}})
 	if err != nil {
 		c.Fatal(err)
@@ -64,11 +64,11 @@ func TestWaveThatAnotherWroteCountsForNothing(t *testing.T) {
 				c.Pass(30 * time.Second)
 				c.MustBeThere("pods/shop/p")
 				var ns corev1.Namespace
-				if !c.Namespace("shop", &ns) || ns.Annotations[v1alpha1.DrainAnnotation] != "configs" {
+				if !c.Namespace("shop", &ns) || ns.Annotations[v1beta1.DrainAnnotation] != "configs" {
 					c.Errorf("the namespace says %v", ns.Annotations)
 				}
-				if a := ns.Annotations; !(&wax{}).Sealed(policies.Sealed("first", "configs", a[v1alpha1.DrainSinceAnnotation]), a[v1alpha1.DrainSealAnnotation]) {
-					c.Errorf("the seal is %q", a[v1alpha1.DrainSealAnnotation])
+				if a := ns.Annotations; !(&wax{}).Sealed(policies.Sealed("first", "configs", a[v1beta1.DrainSinceAnnotation]), a[v1beta1.DrainSealAnnotation]) {
+					c.Errorf("the seal is %q", a[v1beta1.DrainSealAnnotation])
 				}
 				c.Pass(time.Minute)
 				c.MustBeGone("pods/shop/p")

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does
@@ -141,15 +141,15 @@ func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 	}
 	name := p.state.Waves[wave].Name
 	annotations := map[string]string{
-		v1alpha1.DrainAnnotation:      name,
-		v1alpha1.DrainSinceAnnotation: since.UTC().Format(time.RFC3339Nano),
+		v1beta1.DrainAnnotation:      name,
+		v1beta1.DrainSinceAnnotation: since.UTC().Format(time.RFC3339Nano),
 	}
 	if p.Seals != nil {
-		seal, known := p.Seals.Seal(policies.Sealed(string(p.ns.UID), name, annotations[v1alpha1.DrainSinceAnnotation]))
+		seal, known := p.Seals.Seal(policies.Sealed(string(p.ns.UID), name, annotations[v1beta1.DrainSinceAnnotation]))
 		if !known {
 			return false, fmt.Errorf("note wave %s in namespace %s: the key to seal it with is not known yet", name, p.ns.Name)
 		}
-		annotations[v1alpha1.DrainSealAnnotation] = seal
+		annotations[v1beta1.DrainSealAnnotation] = seal
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.ns.UID, "annotations": annotations}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Outcome is how a request ended, as far as it matters for what comes next.
@@ -101,7 +101,7 @@ func Protected(err error) (why string, yes bool) {
 		return "", false
 	}
 	for _, c := range status.Status().Details.Causes {
-		if c.Type == v1alpha1.CauseProtected {
+		if c.Type == v1beta1.CauseProtected {
 			return c.Message, true
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Delete sends a DELETE that only the object with the uid of ref answers to, and only at the
@@ -68,7 +68,7 @@ func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion stri
 		change["ownerReferences"] = orNull(a.Owners)
 	}
 	if a.Kept != "" && a.Object.Kind.Group != rbacv1.GroupName { // who may not grant what a role does may change its references, and nothing else
-		change["annotations"] = map[string]string{v1alpha1.KeptAnnotation: words.Cut(a.Why, mostKept)}
+		change["annotations"] = map[string]string{v1beta1.KeptAnnotation: words.Cut(a.Why, mostKept)}
 	}
 	body, err := json.Marshal(map[string]any{"metadata": change})
 	if err != nil {

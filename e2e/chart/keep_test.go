@@ -24,7 +24,7 @@ func TestPoliciesOutliveAnUpgradeToShadowMode(t *testing.T) {
 	if definition.GetAnnotations()["helm.sh/resource-policy"] != "" {
 		t.Fatalf("Helm keeps the definition: %v", definition.GetAnnotations())
 	}
-	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"})
+	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "deletionpolicies"})
 	until(t, "a policy can be written", func(ctx context.Context) (bool, error) {
 		_, err := policies.Create(ctx, policy("outlives"), metav1.CreateOptions{})
 		return err == nil, ignoring(err, apierrors.IsNotFound)

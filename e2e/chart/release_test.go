@@ -68,7 +68,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	}
 
 	t.Log("uninstall, with a policy in the cluster")
-	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"})
+	policies := shared.dynamic.Resource(schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "deletionpolicies"})
 	if _, err := policies.Create(ctx, policy("kept"), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event)
 
 func policy(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": name},
+		"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"match":      map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}}},
 			"protection": map[string]any{"confirmation": "Required"},

@@ -111,7 +111,7 @@ func install(crd *unstructured.Unstructured) error {
 }
 
 func resource(plural string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: plural}
+	return schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: plural}
 }
 
 func fromYAML(text string) (*unstructured.Unstructured, error) {

@@ -13,7 +13,7 @@ import (
 // base is a valid object of each kind, with every part that a rule is about.
 var base = map[string]string{
 	"deletionpolicies": `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: base}
 spec:
@@ -29,7 +29,7 @@ spec:
   brake: {maxObjects: 500}
 `,
 	"ownerreferencepolicies": `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: OwnerReferencePolicy
 metadata: {name: base}
 spec:
@@ -41,7 +41,7 @@ spec:
   rules: {dangling: Deny}
 `,
 	"drainpolicies": `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DrainPolicy
 metadata: {name: base}
 spec:
@@ -49,7 +49,7 @@ spec:
   - {name: pods, resources: [{apiGroups: [""], resources: [pods]}], timeout: 5m, onTimeout: Proceed}
 `,
 	"heldcollections": `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: HeldCollection
 metadata: {name: base}
 spec: {decision: Proceed, digest: 0123456789abcdef}

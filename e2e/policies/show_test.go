@@ -14,7 +14,7 @@ import (
 func TestServerFillsInDefaults(t *testing.T) {
 	for name, c := range map[string]struct{ plural, minimal, want string }{
 		"a deletion policy refuses, and fails open": {"deletionpolicies", `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: defaults}
 spec:
@@ -26,7 +26,7 @@ protection: {maxDependents: 0}
 validationActions: [Deny]
 failurePolicy: Ignore`},
 		"an owner reference policy allows what it does not name": {"ownerreferencepolicies", `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: OwnerReferencePolicy
 metadata: {name: defaults}
 spec:
@@ -39,7 +39,7 @@ validationActions: [Deny]
 failurePolicy: Ignore
 rules: {dangling: Warn, mismatch: Ignore, otherNamespace: Ignore, namespacedOwner: Ignore, manyControllers: Ignore, manyOwners: Ignore, unservedVersion: Ignore, cycle: Ignore}`},
 		"a wave waits": {"drainpolicies", `
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DrainPolicy
 metadata: {name: defaults}
 spec:

@@ -197,7 +197,7 @@ func (s *story) established(definitions ...string) {
 // in force in the controller; the webhook's replicas learn of it by themselves.
 func (s *story) policy(kind, spec string) {
 	s.Helper()
-	s.apply("apiVersion: weir.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: story-STORY}\nspec:\n" + spec)
+	s.apply("apiVersion: weir.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: story-STORY}\nspec:\n" + spec)
 	s.Cleanup(func() {
 		if out, err := kubectl(context.WithoutCancel(s.Context()), "delete", kind, "story-"+s.name, "--ignore-not-found"); err != nil {
 			s.Error(out)

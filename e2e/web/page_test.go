@@ -23,7 +23,7 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	policies   = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"}
+	policies   = schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "deletionpolicies"}
 )
 
 // fixture is a namespace of a test's own.
@@ -136,7 +136,7 @@ func TestPlanIsThatOfTheCommand(t *testing.T) {
 	w.make("shared", owners{boss, w.make("other", nil)})
 	w.make("held", owners{leaf}, "example.com/hold")
 	policy := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "weir.dev/v1alpha1", "kind": "DeletionPolicy",
+		"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy",
 		"metadata": map[string]any{"name": w.namespace},
 		"spec": map[string]any{
 			"match": map[string]any{

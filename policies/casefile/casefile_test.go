@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-const protected = `apiVersion: weir.dev/v1alpha1
+const protected = `apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: keep}
 spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, protection: {confirmation: Required}}

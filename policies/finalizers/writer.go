@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // mostTries is how often an object that changes while it gets the finalizer is read and tried
@@ -74,11 +74,11 @@ func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResour
 func (s *Writer) adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		now, missing := s.now(), add.Missing(m.Finalizers)
-		text := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		text := m.Annotations[v1beta1.ArmedAtAnnotation]
 		if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
 			return nil
 		}
-		change := map[string]any{"annotations": map[string]any{v1alpha1.ArmedAtAnnotation: policies.ArmedAt(now)}}
+		change := map[string]any{"annotations": map[string]any{v1beta1.ArmedAtAnnotation: policies.ArmedAt(now)}}
 		if len(missing) > 0 {
 			change["finalizers"] = slices.Concat(m.Finalizers, missing)
 		}
@@ -109,7 +109,7 @@ func unchanged(result Result, err error) (Result, error) {
 // adds nothing there, and with an annotation the API server may refuse the rest.
 func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
-		_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
+		_, marked := m.Annotations[v1beta1.ArmedAtAnnotation]
 		marked = marked && !policies.IsPermission(gr)
 		ours := policies.OwnFinalizers(gr, m.Finalizers)
 		if len(ours) == 0 && !marked {
@@ -120,7 +120,7 @@ func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 		}
 		change := map[string]any{}
 		if marked {
-			change["annotations"] = map[string]any{v1alpha1.ArmedAtAnnotation: nil}
+			change["annotations"] = map[string]any{v1beta1.ArmedAtAnnotation: nil}
 		}
 		if len(ours) > 0 {
 			change["finalizers"] = without(m.Finalizers, ours)

@@ -13,15 +13,15 @@ import (
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	wanted     = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer}}
-	jobMark    = policies.Wanted{By: "p", Finalizers: []string{v1alpha1.Finalizer, metav1.FinalizerDeleteDependents}}
+	wanted     = policies.Wanted{By: "p", Finalizers: []string{v1beta1.Finalizer}}
+	jobMark    = policies.Wanted{By: "p", Finalizers: []string{v1beta1.Finalizer, metav1.FinalizerDeleteDependents}}
 )
 
 // stored is an object with more metadata, in flow style.
@@ -73,7 +73,7 @@ func TestObjectWithoutUIDIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.Put(t.Context(), configMaps, &metav1.ObjectMeta{Namespace: "shop", Name: "one"}, policies.Wanted{Finalizers: []string{v1alpha1.Finalizer}})
+	result, err := s.Put(t.Context(), configMaps, &metav1.ObjectMeta{Namespace: "shop", Name: "one"}, policies.Wanted{Finalizers: []string{v1beta1.Finalizer}})
 	if want := "change the finalizers of configmaps shop/one: which one is not known, it has no uid"; result != Failed || err == nil || err.Error() != want {
 		t.Errorf("%s, %v", result, err)
 	}

@@ -26,7 +26,7 @@ func TestFilesOfADirectoryAreReadInTheirOrder(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "b.yml", policy("b", "0"))
 	write(t, dir, "a.yaml", policy("a", "0"))
-	write(t, dir, "c.json", `{"apiVersion":"weir.dev/v1alpha1","kind":"DrainPolicy","metadata":{"name":"c"},"spec":{"waves":[{"name":"x","resources":[{"apiGroups":[""],"resources":["pods"]}]}]}}`)
+	write(t, dir, "c.json", `{"apiVersion":"weir.dev/v1beta1","kind":"DrainPolicy","metadata":{"name":"c"},"spec":{"waves":[{"name":"x","resources":[{"apiGroups":[""],"resources":["pods"]}]}]}}`)
 	write(t, dir, ".hidden.yaml", "{")
 	write(t, dir, "README.md", "{")
 	write(t, dir, "d.yaml", "spec: [")
@@ -196,7 +196,7 @@ func TestObjectTakesThePlaceOfAFile(t *testing.T) {
 
 // A slip while a file is edited does not put its policies out of force.
 func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
-	const manifest = "apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec: {}\n"
+	const manifest = "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec: {}\n"
 	names := func(sources []policies.Source) string {
 		var out []string
 		for _, s := range sources {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // gather is how long changes are gathered into one compilation: kubectl apply -f DIR is many of
@@ -28,9 +28,9 @@ const gather = 50 * time.Millisecond
 
 // resources are those of the policies' kinds.
 var resources = map[string]schema.GroupVersionResource{
-	"DeletionPolicy":       v1alpha1.GroupVersion.WithResource("deletionpolicies"),
-	"DrainPolicy":          v1alpha1.GroupVersion.WithResource("drainpolicies"),
-	"OwnerReferencePolicy": v1alpha1.GroupVersion.WithResource("ownerreferencepolicies"),
+	"DeletionPolicy":       v1beta1.GroupVersion.WithResource("deletionpolicies"),
+	"DrainPolicy":          v1beta1.GroupVersion.WithResource("drainpolicies"),
+	"OwnerReferencePolicy": v1beta1.GroupVersion.WithResource("ownerreferencepolicies"),
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

@@ -22,7 +22,7 @@ import (
 
 func policy(name, priority string) string {
 	return fmt.Sprintf(`
-apiVersion: weir.dev/v1alpha1
+apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: %s}
 spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, priority: %s, protection: {confirmation: Required}}`, name, priority)
@@ -117,7 +117,7 @@ func fired(ch <-chan struct{}) bool {
 
 func TestReadyOnceEverythingHasBeenRead(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
-		"policies":   {"/apis/weir.dev/v1alpha1/drainpolicies", "waiting for the first list of drainpolicies.weir.dev"},
+		"policies":   {"/apis/weir.dev/v1beta1/drainpolicies", "waiting for the first list of drainpolicies.weir.dev"},
 		"namespaces": {"/api/v1/namespaces", "waiting for the first list of namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestKindsThatAreNotInstalledHoldUpNothing(t *testing.T) {
 
 // Who may not list a kind is told that, and not that there is no such kind: discovery knows.
 func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
-	drains := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1alpha1",
+	drains := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1",
 		"resources": []any{map[string]any{"name": "drainpolicies", "kind": "DrainPolicy"}}}
-	others := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1alpha1", "resources": []any{}}
+	others := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1", "resources": []any{}}
 	for name, c := range map[string]struct {
 		discovery *apitest.Reply
 		ready     bool
@@ -269,9 +269,9 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 			inFixture(t, "", func(s *apitest.Server) {
 				s.Intercept(func(r apitest.Request) *apitest.Reply {
 					switch r.Path {
-					case "/apis/weir.dev/v1alpha1/drainpolicies":
+					case "/apis/weir.dev/v1beta1/drainpolicies":
 						return apitest.Refuse(403, "Forbidden", "drainpolicies is forbidden")
-					case "/apis/weir.dev/v1alpha1":
+					case "/apis/weir.dev/v1beta1":
 						return c.discovery
 					}
 					return nil

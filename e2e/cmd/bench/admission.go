@@ -205,7 +205,7 @@ func (b *bench) startWeirGuard(ctx context.Context, a admitting) (*load.Guard, e
 	for k, v := range a.selected {
 		selector += fmt.Sprintf(", objectSelector: {matchLabels: {%q: %q}}", k, v)
 	}
-	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: %s\nmetadata: {name: bench}\n"+
+	text := fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: bench}\n"+
 		"spec: {%s, match: {resources: [{apiGroups: [\"\"], resources: [configmaps]}]%s}}\n", a.kind, a.policy, selector)
 	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o644); err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func (b *bench) enforcedPolicy(propagation string) (dir string, err error) {
 	if dir, err = os.MkdirTemp(b.plane.Dir, "policies-"); err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: bench}\n"+
+	text := fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: bench}\n"+
 		"spec: {propagation: {default: %s}, match: {resources: [{apiGroups: [\"\"], resources: [configmaps]}], objectSelector: {matchLabels: {enforced: \"yes\"}}}}\n", propagation)
 	return dir, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o644)
 }

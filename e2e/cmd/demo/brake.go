@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "heldcollections"}
+var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "heldcollections"}
 
 // uninstalled: an operator is uninstalled together with its definition. What its 600 widgets own is
 // held until a person decides.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var deletionPolicies = schema.GroupVersionResource{Group: "weir.dev", Version: "v1alpha1", Resource: "deletionpolicies"}
+var deletionPolicies = schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "deletionpolicies"}
 
 // installPolicies installs the kinds of policies as a user would: weir policy crds | kubectl apply
 // -f -.
@@ -42,7 +42,7 @@ func (c *cluster) installPolicies(ctx context.Context, binary string) error {
 // policy makes a policy and shows it.
 func (c *cluster) policy(ctx context.Context, name, spec string) error {
 	fmt.Printf("\n$ kubectl apply -f - <<policy\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec:%s\npolicy\n", name, strings.TrimRight(spec, "\n "))
-	_, err := c.create(ctx, deletionPolicies, fmt.Sprintf("apiVersion: weir.dev/v1alpha1\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec:%s", name, spec))
+	_, err := c.create(ctx, deletionPolicies, fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: %s}\nspec:%s", name, spec))
 	return err
 }
 

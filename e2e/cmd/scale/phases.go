@@ -55,7 +55,7 @@ func (b *bench) populate(ctx context.Context) (err error) {
 }
 
 // policy is about all kinds, and has the dependents counted of what is deleted.
-const policy = `apiVersion: weir.dev/v1alpha1
+const policy = `apiVersion: weir.dev/v1beta1
 kind: DeletionPolicy
 metadata: {name: scale}
 spec: {propagation: {default: Background}, protection: {maxDependents: 1000000}, match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func putConfiguration(api *apitest.Server, kind string) {
@@ -49,7 +49,7 @@ func TestNothingIsReleasedThatWouldComeBack(t *testing.T) {
 			})
 			putConfiguration(api, "Mutating")
 			putConfiguration(api, "Validating")
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			got, err := (&Release{Config: api.Config(), Force: c.force}).Run(t.Context())
 			if (err == nil) != (c.want == nil) {
 				t.Fatalf("%s: %v", name, err)
@@ -90,7 +90,7 @@ func TestALeaseThatIsNotHeldHoldsNothingUp(t *testing.T) {
 				spec = fmt.Sprintf(spec, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
 			}
 			api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: weir-system}, spec: %s}", LeaseName, spec))
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			if got, err := (&Release{Config: api.Config()}).Run(t.Context()); err != nil || got.Released != 1 {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Ten thousand objects that a webhook refuses are one cause: as many are named as can be read, and
@@ -34,7 +34,7 @@ func TestManyFailuresAreCountedAndSomeAreNamed(t *testing.T) {
 				items := make([]metav1.PartialObjectMetadata, most)
 				for i := range items {
 					items[i] = metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: metav1.ObjectMeta{
-						Namespace: "shop", Name: fmt.Sprint(i), UID: fixture.UIDOf(fmt.Sprint(i)), Finalizers: []string{v1alpha1.Finalizer}}}
+						Namespace: "shop", Name: fmt.Sprint(i), UID: fixture.UIDOf(fmt.Sprint(i)), Finalizers: []string{v1beta1.Finalizer}}}
 				}
 				return &apitest.Reply{Code: 200, Body: metav1.PartialObjectMetadataList{
 					TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{Continue: "more"}, Items: items}}
@@ -74,8 +74,8 @@ func TestRolesKeepNoReleaseFromItsEnd(t *testing.T) {
 			}
 			return nil
 		})
-		for name, more := range map[string]string{"marked": "", "held": ", finalizers: [" + v1alpha1.Finalizer + "]"} {
-			api.Put("roles", fmt.Sprintf("{apiVersion: %s/v1, kind: Role, metadata: {name: %s, namespace: shop, annotations: {%s: x}%s}}", rbac, name, v1alpha1.ArmedAtAnnotation, more))
+		for name, more := range map[string]string{"marked": "", "held": ", finalizers: [" + v1beta1.Finalizer + "]"} {
+			api.Put("roles", fmt.Sprintf("{apiVersion: %s/v1, kind: Role, metadata: {name: %s, namespace: shop, annotations: {%s: x}%s}}", rbac, name, v1beta1.ArmedAtAnnotation, more))
 		}
 		got, err := (&Release{Config: api.Config()}).Run(t.Context())
 		if diff := cmp.Diff(Released{Kinds: 3, Looked: 3, Seen: 2, Released: 1}, got); err != nil || diff != "" {
@@ -96,7 +96,7 @@ func TestAnAnnotationThatStaysIsToldAndNoFailure(t *testing.T) {
 			}
 			return nil
 		})
-		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: marked, namespace: shop, annotations: {"+v1alpha1.ArmedAtAnnotation+": x}}}")
+		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: marked, namespace: shop, annotations: {"+v1beta1.ArmedAtAnnotation+": x}}}")
 		got, err := (&Release{Config: api.Config()}).Run(t.Context())
 		want := Released{Kinds: 3, Looked: 3, Seen: 1, Marked: []string{
 			"configmaps shop/marked keeps the annotation weir.dev/armed-at, which holds nothing: change the finalizers of configmaps shop/marked: no"}}

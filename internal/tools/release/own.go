@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // What the controller writes about itself in its namespace, which is out of date without it:
 // kubectl weir plan would go on to tell what policies do that are enforced by none.
 var (
 	ownLeases     = []string{LeaseName, policies.Canary}
-	ownConfigMaps = []string{v1alpha1.FilePolicies, v1alpha1.CollectorCanary, v1alpha1.DeletedOwners}
+	ownConfigMaps = []string{v1beta1.FilePolicies, v1beta1.CollectorCanary, v1beta1.DeletedOwners}
 )
 
 // removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is

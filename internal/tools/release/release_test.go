@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // newAPI is an API server that serves ConfigMaps and Deployments, and what a Release looks for
@@ -92,9 +92,9 @@ func writes(api *apitest.Server) (out []string) {
 func TestReleaseTakesWeirsFinalizerOffAndLeavesThoseOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer, "example.com/backup")
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer, "example.com/backup")
 		put(api, "configmaps", "ConfigMap", "others", "example.com/backup")
-		put(api, "deployments", "Deployment", "web", v1alpha1.Finalizer)
+		put(api, "deployments", "Deployment", "web", v1beta1.Finalizer)
 		var found []string
 		r := Release{Config: api.Config(), Found: func(what string) { found = append(found, what) }}
 		got, err := r.Run(t.Context())
@@ -120,7 +120,7 @@ func TestReleaseTakesWeirsFinalizerOffAndLeavesThoseOfOthers(t *testing.T) {
 func TestWebhookConfigurationsGoBeforeTheFirstFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		for _, kind := range []string{"Mutating", "Validating"} {
 			api.Put(strings.ToLower(kind)+"webhookconfigurations", fmt.Sprintf("{apiVersion: admissionregistration.k8s.io/v1, kind: %sWebhookConfiguration, metadata: {name: %s}}", kind, policies.WebhookConfigurations))
 		}
@@ -143,7 +143,7 @@ func TestWebhookConfigurationsGoBeforeTheFirstFinalizer(t *testing.T) {
 func TestADryRunOfAReleaseWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		api.Put("leases", lease(time.Now()))
 		api.Put("mutatingwebhookconfigurations", "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: "+policies.WebhookConfigurations+"}}")
 		got, err := (&Release{Config: api.Config(), DryRun: true}).Run(t.Context())
@@ -174,7 +174,7 @@ func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newAPI(nil)
-				put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+				put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 				for _, key := range own {
 					resource, name := strings.Split(key, "/")[0], strings.Split(key, "/")[2]
 					if resource == "configmaps" {
@@ -210,16 +210,16 @@ func TestLeaseInANamespaceThatIsNotWeirsHasNothingDeletedThere(t *testing.T) {
 			api := newAPI(nil)
 			for _, of := range []string{"weir-system", "shop"} {
 				api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: %s, namespace: %s}}", LeaseName, of))
-				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}", v1alpha1.FilePolicies, of))
+				api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}", v1beta1.FilePolicies, of))
 			}
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			got, err := (&Release{Config: api.Config(), LeaseNamespace: namespace}).Run(t.Context())
 			named := len(got.Failures) == 1 && strings.Contains(got.Failures[0], "Leases weir-controller are in the namespaces shop, weir-system") && strings.Contains(got.Failures[0], "--leader-elect-namespace")
 			if err != nil || got.Released != 1 || named != (changed == "") || len(got.Failures) > 1 {
 				t.Errorf("in %q: %+v, %v", namespace, got, err)
 			}
 			for _, of := range []string{"weir-system", "shop"} {
-				for _, key := range []string{"leases.coordination.k8s.io/" + of + "/" + LeaseName, "configmaps/" + of + "/" + v1alpha1.FilePolicies} {
+				for _, key := range []string{"leases.coordination.k8s.io/" + of + "/" + LeaseName, "configmaps/" + of + "/" + v1beta1.FilePolicies} {
 					if there := api.Get(key) != nil; there != (of != changed) {
 						t.Errorf("in %q: %s is there: %t", namespace, key, there)
 					}
@@ -250,7 +250,7 @@ func TestNothingIsReleasedWhileAControllerWorks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newAPI(nil)
-				put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+				put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 				api.Put("leases", lease(time.Now().Add(-c.ago)))
 				_, err := (&Release{Config: api.Config(), Force: c.force}).Run(t.Context())
 				if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
@@ -275,8 +275,8 @@ func TestWhatCannotBeReleasedIsNamedWithItsReason(t *testing.T) {
 			}
 			return nil
 		})
-		put(api, "configmaps", "ConfigMap", "stuck", v1alpha1.Finalizer)
-		put(api, "configmaps", "ConfigMap", "free", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "stuck", v1beta1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "free", v1beta1.Finalizer)
 		got, err := (&Release{Config: api.Config()}).Run(t.Context())
 		if err != nil || got.Released != 1 || got.Failed != 1 || len(got.Failures) != 2 {
 			t.Fatalf("%+v, %v", got, err)
@@ -299,11 +299,11 @@ func TestAFinalizerThatIsPutBackIsTakenOffAgainAndThenTold(t *testing.T) {
 			api = newAPI(func(r apitest.Request) *apitest.Reply {
 				if r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps") && finalizersOf(api, "configmaps/shop/a") == nil && back < times {
 					back++
-					put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+					put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 				}
 				return nil
 			})
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			got, err := (&Release{Config: api.Config()}).Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -326,7 +326,7 @@ func TestAnInterruptedReleaseSaysThatItCanGoOn(t *testing.T) {
 			}
 			return nil
 		})
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		_, err := (&Release{Config: api.Config()}).Run(ctx)
 		if !errors.Is(err, signal) || !strings.Contains(err.Error(), "run it again to go on") {
 			t.Error(err)

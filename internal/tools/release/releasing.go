@@ -18,7 +18,7 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const (
@@ -159,7 +159,7 @@ func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *er
 		k.mu.Unlock()
 	}
 	gr := k.gvr.GroupResource()
-	_, marked := m.Annotations[v1alpha1.ArmedAtAnnotation]
+	_, marked := m.Annotations[v1beta1.ArmedAtAnnotation]
 	carries := len(policies.OwnFinalizers(gr, m.Finalizers)) > 0
 	switch {
 	case carries:
@@ -234,7 +234,7 @@ func (w *releasing) stays(gr schema.GroupResource, m *metav1.ObjectMeta, err err
 	defer w.mu.Unlock()
 	if len(w.marked[gr]) < releaseFailures {
 		w.marked[gr] = append(w.marked[gr], fmt.Sprintf("%s keeps the annotation %s, which holds nothing: %v",
-			graph.Ref{Kind: gr, Namespace: m.Namespace, Name: m.Name}, v1alpha1.ArmedAtAnnotation, err))
+			graph.Ref{Kind: gr, Namespace: m.Namespace, Name: m.Name}, v1beta1.ArmedAtAnnotation, err))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
-	"github.com/weir-dev/weir/policies/v1alpha1"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // lists counts how often each kind is listed.
@@ -53,7 +53,7 @@ func TestHowOftenAKindIsLookedAt(t *testing.T) {
 			if c.configured {
 				putConfiguration(api, "Validating")
 			}
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			put(api, "configmaps", "ConfigMap", "others", "example.com/backup")
 			got, err := (&Release{Config: api.Config(), DryRun: c.dryRun}).Run(t.Context())
 			if err != nil || got.Seen != 2 || got.Looked != 3 || got.Released != 1 {
@@ -82,7 +82,7 @@ func TestAFailureThatPassesIsNone(t *testing.T) {
 				}
 				return nil
 			})
-			put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+			put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 			got, err := (&Release{Config: api.Config()}).Run(t.Context())
 			if err != nil || got.Released != 1 || got.Failed != 0 || len(got.Failures) != 0 || finalizersOf(api, "configmaps/shop/a") != nil {
 				t.Errorf("%s: %+v, %v", refused, got, err)
@@ -99,8 +99,8 @@ func TestAFailureThatPassesIsNone(t *testing.T) {
 func TestWhatAReleaseTakesOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
-		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: armed, namespace: shop, annotations: {"+v1alpha1.ArmedAtAnnotation+": x, other: kept}}}")
-		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: going, namespace: shop, deletionTimestamp: '2020-01-01T00:00:00Z', finalizers: ["+v1alpha1.Finalizer+", a.b/c]}}")
+		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: armed, namespace: shop, annotations: {"+v1beta1.ArmedAtAnnotation+": x, other: kept}}}")
+		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: going, namespace: shop, deletionTimestamp: '2020-01-01T00:00:00Z', finalizers: ["+v1beta1.Finalizer+", a.b/c]}}")
 		var found []string
 		got, err := (&Release{Config: api.Config(), Found: func(what string) { found = append(found, what) }}).Run(t.Context())
 		if err != nil || got.Released != 2 {
@@ -131,7 +131,7 @@ func TestAnObjectThatGoesMeanwhileIsNeitherReleasedNorFailed(t *testing.T) {
 			}
 			return nil
 		})
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		if got, err := (&Release{Config: api.Config()}).Run(t.Context()); err != nil || got.Released != 0 || got.Failed != 0 || len(got.Failures) != 0 {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -148,7 +148,7 @@ func TestWhatDoesNotAnswerToDiscoveryIsNamed(t *testing.T) {
 			}
 			return nil
 		})
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		got, err := (&Release{Config: api.Config()}).Run(t.Context())
 		want := Released{Kinds: 2, Looked: 2, Seen: 1, Released: 1, Failures: []string{"discover apps/v1: it does not answer, so what it serves was not looked at"}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -161,7 +161,7 @@ func TestWhatDoesNotAnswerToDiscoveryIsNamed(t *testing.T) {
 func TestProgressIsToldUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(nil)
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		config := api.Config()
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
@@ -196,7 +196,7 @@ func TestAReleaseThatIsInterruptedBetweenTwoLooksSaysSo(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		signal := errors.New("interrupt")
 		api := newAPI(nil)
-		put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 		time.AfterFunc(releasePause/2, func() { stop(signal) })
 		began := time.Now()
 		got, err := (&Release{Config: api.Config()}).Run(ctx)
@@ -211,8 +211,8 @@ func TestObjectsAreToldOfOneAtATime(t *testing.T) {
 	api := newAPI(nil)
 	const n = 40
 	for i := range n {
-		put(api, "configmaps", "ConfigMap", fmt.Sprint("a", i), v1alpha1.Finalizer)
-		put(api, "deployments", "Deployment", fmt.Sprint("a", i), v1alpha1.Finalizer)
+		put(api, "configmaps", "ConfigMap", fmt.Sprint("a", i), v1beta1.Finalizer)
+		put(api, "deployments", "Deployment", fmt.Sprint("a", i), v1beta1.Finalizer)
 	}
 	found := map[string]bool{}            // without a lock: -race sees a call that is beside another
 	synctest.Test(t, func(t *testing.T) { // the pauses cost nothing
@@ -241,9 +241,9 @@ func TestWhatIsStoredAfterTheWebhooksAreGoneIsReleased(t *testing.T) {
 				if c.configured {
 					putConfiguration(api, "Mutating")
 				}
-				late := time.AfterFunc(34*time.Second, func() { put(api, "configmaps", "ConfigMap", "late", v1alpha1.Finalizer) })
+				late := time.AfterFunc(34*time.Second, func() { put(api, "configmaps", "ConfigMap", "late", v1beta1.Finalizer) })
 				defer late.Stop()
-				put(api, "configmaps", "ConfigMap", "a", v1alpha1.Finalizer)
+				put(api, "configmaps", "ConfigMap", "a", v1beta1.Finalizer)
 				began := time.Now()
 				got, err := (&Release{Config: api.Config(), Window: c.window}).Run(t.Context())
 				if waited := time.Since(began) >= 35*time.Second; err != nil || waited != c.waits {

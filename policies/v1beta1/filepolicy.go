@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 const (
 	// FilePolicies is the name of the ConfigMap in Weir's namespace in which the controller shows the policies that are files.

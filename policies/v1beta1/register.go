@@ -1,4 +1,4 @@
-package v1alpha1
+package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is weir.dev/v1alpha1.
-var GroupVersion = schema.GroupVersion{Group: "weir.dev", Version: "v1alpha1"}
+// GroupVersion is weir.dev/v1beta1.
+var GroupVersion = schema.GroupVersion{Group: "weir.dev", Version: "v1beta1"}
 
 // AddToScheme makes a scheme know the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
