@@ -97,7 +97,8 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			{"time, and a kind that cannot be followed", func() {
 				b.store.Apply(graph.FellBehind{Kind: fixture.ConfigMaps, Reason: "conversion fails"})
 				<-time.After(backFillEvery)
-				b.store.Apply(graph.CaughtUp{Kind: fixture.ConfigMaps})
+				b.store.Apply(graph.ListBegins{Kind: fixture.ConfigMaps})
+				b.store.Apply(graph.ListEnds{Kind: fixture.ConfigMaps})
 			}, []string{"configmaps"}},
 			{"much time", func() { <-time.After(backFillAll) }, []string{"configmaps", "secrets"}},
 		} {

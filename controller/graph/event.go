@@ -89,14 +89,11 @@ type (
 	}
 
 	// FellBehind says that a kind which was listed cannot be followed now: there may be objects of
-	// it that the graph has not seen. CaughtUp ends that, and so does a list.
+	// it that the graph has not seen. A list ends that.
 	FellBehind struct {
 		Kind   schema.GroupResource
 		Reason string
 	}
-
-	// CaughtUp says that the watch of a kind has brought something again.
-	CaughtUp struct{ Kind schema.GroupResource }
 
 	// NotFound is a live, consistent read of an object that the graph has: an API server that knows
 	// the kind has none of the name, or another under it. It proves absence as Gone does, unless
@@ -201,7 +198,6 @@ func (ListEnds) event()       {}
 func (ListFailed) event()     {}
 func (ListSlow) event()       {}
 func (FellBehind) event()     {}
-func (CaughtUp) event()       {}
 func (NotFound) event()       {}
 func (Rewound) event()        {}
 func (KindRewound) event()    {}

@@ -156,8 +156,6 @@ func (g *Graph) apply(ev Event) {
 		g.listSlow(ev)
 	case FellBehind:
 		g.fellBehind(ev)
-	case CaughtUp:
-		g.caughtUp(ev.Kind)
 	case NotFound:
 		if ev.History == g.history {
 			g.gone(ev.Kind, ev.UID, true)

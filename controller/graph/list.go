@@ -90,13 +90,6 @@ func (g *Graph) fellBehind(ev FellBehind) {
 	}
 }
 
-func (g *Graph) caughtUp(kind schema.GroupResource) {
-	if s := &g.slots[g.slotOf(kind)]; s.state == Behind {
-		s.state, s.reason = Synced, ""
-		g.incompleteChanged()
-	}
-}
-
 func (g *Graph) stopped(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	s := &g.slots[slotID]

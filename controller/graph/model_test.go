@@ -173,9 +173,6 @@ func (m *model) apply(ev graph.Event) {
 		}
 	case graph.FellBehind:
 		m.kind(ev.Kind).level = false
-	case graph.CaughtUp:
-		k := m.kind(ev.Kind)
-		k.level = k.state == graph.Synced
 	case graph.Rewound:
 		m.objects, m.claims, m.orphaned, m.recentlyDeleted, m.remembered = nil, nil, nil, nil, nil
 		m.history, m.relisting = m.history+1, true

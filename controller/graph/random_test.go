@@ -189,14 +189,12 @@ func (w author) line(before int) string {
 // outage is what happens to watches, and to the server behind them.
 func (w author) outage() string {
 	home := pick(w.dice, homes)
-	switch n := w.IntN(9); {
+	switch n := w.IntN(7); {
 	case n < 3:
 		return "behind " + pick(w.dice, someKinds)
 	case n < 5:
-		return "caughtup " + pick(w.dice, someKinds)
-	case n < 7:
 		return "notfound " + home.kind + " " + home.uid + pick(w.dice, []string{"", "", " history=0"})
-	case n < 8:
+	case n < 6:
 		return "rewind-kind " + pick(w.dice, someKinds)
 	}
 	return "rewind"

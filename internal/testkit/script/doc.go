@@ -9,7 +9,6 @@
 //	list KIND fail [forbidden] [reason=WORD]
 //	list KIND slow [reason=WORD]         its first list takes long
 //	behind KIND [reason=WORD]            its watch is broken
-//	caughtup KIND                        and goes on
 //	sync [KIND…]                         an empty list of each kind that was never listed
 //	see KIND [NS/]NAME uid=UID [rv=RV] [owners=(OWNER, …)] [finalizers=(WORD, …)] [deleting]
 //	gone KIND UID                        its watch reports the deletion

@@ -37,7 +37,7 @@ func (r *Runner) events(verb string, words, below []string) ([]graph.Event, erro
 			return []graph.Event{graph.Unlisted{Kind: gr, UID: types.UID(uid)}}, err
 		}
 		return []graph.Event{graph.Gone{Kind: gr, UID: types.UID(uid)}}, err
-	case "stop", "behind", "caughtup", "notfound", "rewind", "rewind-kind":
+	case "stop", "behind", "notfound", "rewind", "rewind-kind":
 		return r.outage(verb, words)
 	case "look":
 		return r.look(words)
@@ -134,8 +134,6 @@ func (r *Runner) outage(verb string, words []string) ([]graph.Event, error) {
 		return []graph.Event{graph.KindRewound{Kind: gr}}, nil
 	case "behind":
 		return []graph.Event{graph.FellBehind{Kind: gr, Reason: cmp.Or(reason, "broken")}}, nil
-	case "caughtup":
-		return []graph.Event{graph.CaughtUp{Kind: gr}}, nil
 	case "notfound":
 		history := uint64(r.Graph.History())
 		if h, ok := a.named["history"]; ok {

@@ -34,8 +34,6 @@ func Line(ev graph.Event, who, label string) string {
 		return "list " + kindWord(ev.Kind) + " slow reason=" + escapePath(ev.Reason)
 	case graph.FellBehind:
 		return "behind " + kindWord(ev.Kind) + " reason=" + escapePath(ev.Reason)
-	case graph.CaughtUp:
-		return "caughtup " + kindWord(ev.Kind)
 	case graph.NotFound:
 		return fmt.Sprintf("notfound %s %s history=%d", kindWord(ev.Kind), escape(string(ev.UID)), ev.History)
 	case graph.Rewound:

@@ -233,7 +233,7 @@ func (w *cluster) discover() error {
 
 func (w *cluster) breakWatch() error {
 	c := pick(w, []*collector{w.leader, w.follower})
-	if ev := pick(w, c.watches).fail(w); ev != nil {
+	if ev := pick(w, c.watches).fail(); ev != nil {
 		w.stats["broken watches"]++
 		return c.apply(ev, "", "")
 	}

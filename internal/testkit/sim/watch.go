@@ -16,7 +16,6 @@ type watch struct {
 	list    []graph.Event // still to be delivered
 	next    int           // in the log
 	broken  bool          // to be listed again
-	paused  bool          // broken, and to go on where it was
 	synced  bool          // was listed since it began
 	lost    map[types.UID]bool
 }
@@ -28,7 +27,7 @@ func (w *watch) start() {
 
 // level tells whether everything that was listed or happened until now has come, or will.
 func (w *watch) level() bool {
-	return w.running && w.synced && !w.broken && !w.paused && len(w.list) == 0
+	return w.running && w.synced && !w.broken && len(w.list) == 0
 }
 
 // relist takes a list: as the kind is now or, from a server that lags, was at some time since the
@@ -57,7 +56,7 @@ func (w *watch) relist(d dice) {
 
 // pending tells whether there is something to deliver.
 func (w *watch) pending() bool {
-	return w.running && (w.broken || w.paused || len(w.list) > 0 || w.next < len(w.kind.log))
+	return w.running && (w.broken || len(w.list) > 0 || w.next < len(w.kind.log))
 }
 
 // deliver returns the next event, or nil if the watch was busy with itself. lose: a deletion is not
@@ -70,12 +69,6 @@ func (w *watch) deliver(d dice, lose bool) graph.Event {
 			w.next = len(w.kind.log)
 		}
 		return graph.ListFailed{Kind: w.kind.GroupResource(), Forbidden: w.kind.forbidden, Reason: "cannot list"}
-	case w.paused:
-		if d.IntN(100) < 80 {
-			return nil
-		}
-		w.paused = false
-		return graph.CaughtUp{Kind: w.kind.GroupResource()}
 	case w.broken && !w.synced && d.IntN(100) < 20:
 		return graph.ListSlow{Kind: w.kind.GroupResource(), Reason: "slow"}
 	case w.broken:
@@ -103,17 +96,12 @@ func (w *watch) deliver(d dice, lose bool) graph.Event {
 }
 
 // fail breaks the watch, perhaps in the middle of a list: what happens until the next list is only
-// seen in that, or it goes on where it was.
-func (w *watch) fail(d dice) graph.Event {
-	if !w.running || w.broken || w.paused {
+// seen in that.
+func (w *watch) fail() graph.Event {
+	if !w.running || w.broken {
 		return nil
 	}
-	switch {
-	case w.synced && len(w.list) == 0 && d.IntN(2) == 0:
-		w.paused = true
-	default:
-		w.broken, w.list = true, nil
-	}
+	w.broken, w.list = true, nil
 	if w.synced {
 		return graph.FellBehind{Kind: w.kind.GroupResource(), Reason: "broken"}
 	}

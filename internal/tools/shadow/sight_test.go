@@ -109,7 +109,8 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 		if got := gate("cannot see configmaps"); got != "<nil>" {
 			t.Errorf("accepted: %s", got)
 		}
-		st.Store.Apply(graph.CaughtUp{Kind: configMaps})
+		st.Store.Apply(graph.ListBegins{Kind: configMaps})
+		st.Store.Apply(graph.ListEnds{Kind: configMaps})
 		pass(1)
 		if got, want := gate(), "it has compared for 9s, and not for 10s yet"; got != want {
 			t.Errorf("seen again: %s, want %s", got, want)
