@@ -1,4 +1,4 @@
-# For those who build with Docker: docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=v0.1.0 .
+# For those who build with Docker: docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=… .
 # make image needs no Docker, and writes the same image every time.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
@@ -7,7 +7,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=dev TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -buildid= -X github.com/weir-dev/weir/cmd.version=$VERSION" -o /weir .
+      -ldflags "-s -w -buildid= -X github.com/weir-dev/weir/internal/version.release=$VERSION" -o /weir .
 
 FROM scratch
 LABEL org.opencontainers.image.title=weir \

@@ -25,8 +25,8 @@ const module = "github.com/weir-dev/weir/"
 // direction is main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
-	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "ask/snapshot", "controller/words", "policies/v1beta1"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
+	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1"},
 	"ask/page":         {"ask/insight", "ask/snapshot"},
 	"cmd/kubectl-weir": {"ask"},
 	"cmd/reference":    {"cmd", "ask"},

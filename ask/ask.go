@@ -38,6 +38,7 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
 	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 // askVersion is the apiVersion of what these commands print as JSON and YAML.
@@ -52,7 +53,7 @@ func Root() *cobra.Command {
 installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
-		Version:      version(),
+		Version:      version.Weir(),
 	}
 	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
 	for _, cmd := range root.Commands() {
@@ -79,20 +80,6 @@ func (e printableError) Error() string {
 		lines[i] = words.Printable(lines[i])
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Version is that of a release, which its build sets; empty for any other build.
-var Version string
-
-// version is that of a release, or of the sources where the Go toolchain was told.
-func version() string {
-	if Version != "" {
-		return Version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 // ExitError ends the process with a code of its own, and says nothing more.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/policies/v1beta1"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -50,7 +51,7 @@ func (f *clusterFlags) restConfig() (*rest.Config, error) {
 		}
 		return nil, fmt.Errorf("find an API server through %s: %w", from, err)
 	}
-	config.UserAgent = "weir/" + version
+	config.UserAgent = "weir/" + version.Weir()
 	return config, nil
 }
 

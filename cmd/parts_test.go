@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/tools/release"
+	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -46,7 +47,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestVersionNamesWhatItWasBuiltWith(t *testing.T) {
-	want := "weir " + version + " (client-go " + moduleVersion("k8s.io/client-go") + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
+	want := "weir " + version.Weir() + " (client-go " + moduleVersion("k8s.io/client-go") + ", " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
 	if got := runProcess(t, weirProcess(t, "version")); got != (ended{0, want, ""}) {
 		t.Errorf("%+v, want %s", got, want)
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-)
 
-// version is set when a release is built.
-var version = "dev"
+	"github.com/weir-dev/weir/internal/version"
+)
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -20,7 +19,7 @@ func versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "weir %s (client-go %s, %s, %s/%s)\n",
-				version, moduleVersion("k8s.io/client-go"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				version.Weir(), moduleVersion("k8s.io/client-go"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
@@ -38,7 +37,7 @@ func tellBuild(component string) error {
 func buildInfo(component string) prometheus.Gauge {
 	running := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "1 in each process of Weir, by component: controller or webhook, and by version.",
-		ConstLabels: prometheus.Labels{"component": component, "version": version},
+		ConstLabels: prometheus.Labels{"component": component, "version": version.Weir()},
 	})
 	running.Set(1)
 	return running

@@ -25,7 +25,7 @@ func compile(ctx context.Context, p program) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is no failure
 	path := filepath.Join(dir, "program")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X github.com/weir-dev/weir/cmd.version="+p.version, "-o", path, p.pkg)
+		"-ldflags", "-s -w -buildid= -X github.com/weir-dev/weir/internal/version.release="+p.version, "-o", path, p.pkg)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	var log bytes.Buffer

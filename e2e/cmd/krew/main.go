@@ -124,7 +124,7 @@ func (o options) build(name string) (p platform, err error) {
 	if err != nil {
 		return p, err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= -X github.com/weir-dev/weir/ask.Version="+o.version, "-o", target, "./cmd/kubectl-weir")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= -X github.com/weir-dev/weir/internal/version.release="+o.version, "-o", target, "./cmd/kubectl-weir")
 	cmd.Dir = o.source
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

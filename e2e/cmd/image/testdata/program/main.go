@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/weir-dev/weir/cmd"
+	"github.com/weir-dev/weir/internal/version"
 )
 
-func main() { fmt.Println(cmd.Version()) }
+func main() { fmt.Println(version.Weir()) }
