@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -165,28 +163,6 @@ func TestOthersAreHeldOnlyWithLimits(t *testing.T) {
 				t.Errorf("%s: it holds, %v", name, err)
 			}
 		}
-	}
-}
-
-// TestAServerOfKnownClientsIsThereWhenItListens: the check of it has no certificate to show.
-func TestAServerOfKnownClientsIsThereWhenItListens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := errors.New("refused")
-	f := serverFlags{address: l.Addr().String()}
-	if err := f.listening(func(*http.Request) error { return refused })(); !errors.Is(err, refused) {
-		t.Errorf("where everybody may connect: %v", err)
-	}
-	f.clientCA = "ca.crt"
-	there := f.listening(func(*http.Request) error { return refused })
-	if err := there(); err != nil {
-		t.Error(err)
-	}
-	l.Close()
-	if err := there(); err == nil || !strings.HasPrefix(err.Error(), "connect to the webhook's server: ") {
-		t.Errorf("it does not listen: %v", err)
 	}
 }
 

@@ -23,24 +23,28 @@ import (
 const mostConnections = 64
 
 // port serves a handler at an address from the start of the manager on, over TLS if there is a
-// configuration for that. The manager's own servers take in as many connections, and as much of
-// headers, as come. The address is taken at once: two processes must not both work before one of
-// them fails.
+// configuration for that.
 func port(mgr manager.Manager, name, address string, handler http.Handler, over *tls.Config) error {
+	server := webhook.NewServer(handler, mostConnections)
+	server.ReadTimeout = 5 * time.Second
+	p, err := serverAt(name, address, server, over, time.Second) // who asks again finds another process
+	if err != nil {
+		return err
+	}
+	return mgr.Add(p)
+}
+
+// serverAt takes an address at once: two processes must not both work before one of them fails. At
+// its end it answers for so long what is under way.
+func serverAt(name, address string, server *http.Server, over *tls.Config, end time.Duration) (*manager.Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("serve %s: %w", name, err)
+		return nil, fmt.Errorf("serve %s: %w", name, err)
 	}
-	l = webhook.Listen(l, mostConnections)
 	if over != nil {
 		l = tls.NewListener(l, over)
 	}
-	end := time.Second // who asks again finds another process
-	server := &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	if err := mgr.Add(&manager.Server{Name: name, Listener: l, ShutdownTimeout: &end, Server: server}); err != nil {
-		return fmt.Errorf("serve %s: %w", name, err)
-	}
-	return nil
+	return &manager.Server{Name: name, Listener: l, ShutdownTimeout: &end, Server: server}, nil
 }
 
 // probes answer whether the process lives and is ready, and each condition of that by its name.

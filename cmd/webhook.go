@@ -3,9 +3,9 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/weir-dev/weir/certs"
@@ -210,6 +209,10 @@ func whenNeeded(ctx context.Context, state *live.State, needed func() bool, do f
 	}
 }
 
+// endTime is how long reviews are answered that are under way when the server ends: as long as an API
+// server waits for one.
+const endTime = 30 * time.Second
+
 // serve adds the server to the parts of a process. The process is to run until the context that is
 // returned ends: some time after ctx, while which the server is not ready and still answers
 // (--shutdown-delay). canary is the namespace of the object that tells who collects; empty: that is
@@ -233,16 +236,19 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	}
 	m.follow("collections", handler.Run)
 	var ending atomic.Bool
-	var clients *webhook.Clients
+	over := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate}
 	if f.clientCA != "" {
-		if clients, err = webhook.NewClients(f.clientCA); err != nil {
+		clients, err := webhook.NewClients(f.clientCA)
+		if err != nil {
 			return nil, fmt.Errorf("--webhook-client-ca: %w", err)
 		}
+		clients.Require(over)
 		m.follow("client CA", clients.Start)
 	}
-	server, err := webhook.NewServer(f.address, webhook.Leaving(handler, ending.Load), source.GetCertificate, clients)
+	handled := webhook.Leaving(handler, ending.Load)
+	server, err := serverAt("webhook", f.address, webhook.NewServer(handled, webhook.MostStrangers), over, endTime)
 	if err != nil {
-		return nil, fmt.Errorf("set up the webhook's server: %w", err)
+		return nil, err
 	}
 	m.runnables = append(m.runnables, server)
 	m.follow("certificates", source.Start)
@@ -252,7 +258,6 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 		_, err := source.GetCertificate(nil)
 		return err
 	})
-	m.ready("webhook", f.listening(server.StartedChecker()))
 	if err := errors.Join(metrics.Registry.Register(expiryOf(source)), metrics.Registry.Register(requests)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -272,21 +277,6 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 		time.AfterFunc(f.shutdownDelay, end)
 	})
 	return longer, nil
-}
-
-// listening is the check that the server answers. Where clients need a certificate, which the check
-// has none of, that it listens: the connection would be refused, sooner or later.
-func (f *serverFlags) listening(answers healthz.Checker) func() error {
-	return func() error {
-		if f.clientCA == "" {
-			return answers(nil)
-		}
-		conn, err := net.DialTimeout("tcp", f.address, time.Second)
-		if err != nil {
-			return fmt.Errorf("connect to the webhook's server: %w", err)
-		}
-		return conn.Close()
-	}
 }
 
 // expiryOf is the metric of when the certificate expires; 0 while there is none.

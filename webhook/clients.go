@@ -32,9 +32,9 @@ func (c *Clients) Start(ctx context.Context) error {
 	return nil
 }
 
-// require has a connection fail without a certificate. It is looked at in each connection, be it a
+// Require has a connection fail without a certificate. It is looked at in each connection, be it a
 // resumed one, with the CA as it is then.
-func (c *Clients) require(config *tls.Config) {
+func (c *Clients) Require(config *tls.Config) {
 	config.ClientAuth = tls.RequireAnyClientCert
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		options, ok := c.ca.VerifyOptions()

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ func TestStrangersAreFew(t *testing.T) {
 	first := dial()
 	first.send("GET / HTTP/1.1\r\nHost: weir\r\nX: ")
 	var last *client
-	for range mostStrangers {
+	for range MostStrangers {
 		last = dial()
 		last.send("GET / HTTP/1.1\r\nHost: weir\r\nX: ")
 	}
@@ -37,7 +36,7 @@ func TestStrangersAreFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := first.in.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the first of %d strangers is still there: %v", mostStrangers+1, err)
+		t.Errorf("the first of %d strangers is still there: %v", MostStrangers+1, err)
 	}
 	last.finish("y\r\n\r\n")
 	apiServer.ask("/", "\r\n")
@@ -46,37 +45,16 @@ func TestStrangersAreFew(t *testing.T) {
 // TestAFloodClosesItsOwnConnections: an API server that has just connected is one of many
 // strangers, and stays, however many others come from elsewhere.
 func TestAFloodClosesItsOwnConnections(t *testing.T) {
-	c := NewCrowd(mostStrangers)
+	c := &strangers{most: MostStrangers}
 	apiServer := &addressed{at: "10.0.0.1:1"}
-	c.Add(apiServer)
-	for i := range 100 * mostStrangers {
-		switch over := c.Add(&addressed{at: fmt.Sprint("10.0.0.2:", i)}); {
-		case over == nil && i >= mostStrangers, over == apiServer:
+	c.add(apiServer)
+	for i := range 100 * MostStrangers {
+		switch over := c.add(&addressed{at: fmt.Sprint("10.0.0.2:", i)}); {
+		case over == nil && i >= MostStrangers, over == apiServer:
 			t.Fatalf("closed after %d: %v", i, over)
-		case over != nil && over.(*addressed).at != fmt.Sprint("10.0.0.2:", i+1-mostStrangers):
+		case over != nil && over.(*addressed).at != fmt.Sprint("10.0.0.2:", i+1-MostStrangers):
 			t.Fatalf("closed after %d: %s, and not the oldest", i, over.(*addressed).at)
 		}
-	}
-}
-
-// TestAddressThatIsUsedAgainIsAnother: an address comes back when its connection has ended.
-func TestAddressThatIsUsedAgainIsAnother(t *testing.T) {
-	c := NewCrowd(mostStrangers)
-	one, again := &addressed{at: "a"}, &addressed{at: "a"}
-	c.Add(one)
-	c.Add(again)
-	var closed []net.Conn
-	for i := range mostStrangers {
-		if over := c.Add(&addressed{at: fmt.Sprint(i)}); over != nil {
-			closed = append(closed, over)
-		}
-	}
-	if len(closed) != 1 || closed[0] != again || len(c.came) != mostStrangers {
-		t.Errorf("closed: %v, want the second alone; %d are remembered", closed, len(c.came))
-	}
-	c.Remove("1")
-	if over := c.Add(&addressed{at: "b"}); over != nil {
-		t.Errorf("closed, though one is known: %v", over)
 	}
 }
 
@@ -106,44 +84,30 @@ func served(t *testing.T, handler http.Handler) (dial func() *client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := NewServer(address, handler, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &other.TLS.Certificates[0], nil }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+	s := NewServer(handler, MostStrangers)
+	s.ReadHeaderTimeout = time.Hour // it closes nothing for that while a test runs
 	ended := make(chan error, 1)
-	go func() { ended <- s.Start(ctx) }()
-	var open []*client
+	go func() {
+		ended <- s.Serve(tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: other.TLS.Certificates}))
+	}()
 	t.Cleanup(func() {
-		for _, c := range open {
-			_ = c.Close() // the server may have closed it
-		}
-		cancel()
-		if err := <-ended; err != nil {
+		_ = s.Close() // connections that are open are no error of it
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
-	for end := time.Now().Add(10 * time.Second); s.StartedChecker()(nil) != nil; {
-		if time.Now().After(end) {
-			t.Fatal("the server does not start")
-		}
-	}
 	return func() *client {
 		t.Helper()
 		d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test looks at what the server does
-		c, err := d.DialContext(t.Context(), "tcp", address)
+		c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		open = append(open, &client{t, c.(*tls.Conn), bufio.NewReader(c)})
-		return open[len(open)-1]
+		t.Cleanup(func() { _ = c.Close() }) // the server may have closed it
+		return &client{t, c.(*tls.Conn), bufio.NewReader(c)}
 	}
 }
 
