@@ -123,7 +123,7 @@ func TestForcedDeletesArePlannedAsSuch(t *testing.T) {
 	if got := w.run("plan", "--check", filepath.Join(w.kept, "p.json")); got.failed != nil || !strings.Contains(got.out, "The plan is the same as before") {
 		t.Errorf("%v\n%s%s", got.failed, got.out, got.err)
 	}
-	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}, "conditions": []any{map[string]any{"name": "forced", "expression": "request.options.?gracePeriodSeconds.orValue(30) == 0"}}})
+	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}, "matchConditions": []any{map[string]any{"name": "forced", "expression": "request.options.?gracePeriodSeconds.orValue(30) == 0"}}})
 	for args, refused := range map[string]bool{"": false, "--force": true} {
 		if got := w.run(append([]string{"plan", "cm", "boss", "-n", "shop"}, strings.Fields(args)...)...); got.failed != nil || strings.Contains(got.out, "a policy refuses the delete") != refused {
 			t.Errorf("%q: %v, it is refused: %t\n%s%s", args, got.failed, refused, got.out, got.err)

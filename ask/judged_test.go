@@ -28,9 +28,9 @@ func (w *town) rule(spec map[string]any) {
 		"/selfsubjectaccessreviews": {Code: 201, Body: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": false}}},
 	})
 	match := map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}}}
-	if conditions, ok := spec["conditions"]; ok {
-		match["conditions"] = conditions
-		delete(spec, "conditions")
+	if conditions, ok := spec["matchConditions"]; ok {
+		match["matchConditions"] = conditions
+		delete(spec, "matchConditions")
 	}
 	spec["match"] = match
 	text, err := json.Marshal(map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "maps"}, "spec": spec})

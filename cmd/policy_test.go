@@ -35,7 +35,7 @@ spec:
     resources:
     - apiGroups: [apps]
       resources: [deployments]
-    conditions:
+    matchConditions:
     - name: old
       expression: oldObject.metadata.name ==
   priority: 9999999
@@ -114,9 +114,9 @@ func TestPolicyCommands(t *testing.T) {
 			args:  []string{"policy", "lint", "bad.yaml"},
 			err:   "5 errors in the policies",
 			want: `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"
-bad.yaml:25: DeletionPolicy "bad": spec.match.conditions[0].expression: compilation failed: ERROR: <input>:1:27: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | oldObject.metadata.name == | ..........................^
+bad.yaml:25: DeletionPolicy "bad": spec.match.matchConditions[0].expression: compilation failed: ERROR: <input>:1:27: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | oldObject.metadata.name == | ..........................^
 bad.yaml:26: DeletionPolicy "bad": spec.priority: 9999999: spec.priority in body should be less than or equal to 1000000
-bad.yaml:37: DrainPolicy "order": spec.waves[0]: onTimeout Proceed needs a timeout: without one the wave waits for ever
+bad.yaml:37: DrainPolicy "order": spec.waves[0]: onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever
 bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 3 policies, 5 errors, 0 warnings
 `,

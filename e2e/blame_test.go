@@ -24,7 +24,7 @@ func TestPolicyThatFailsAtRunTimeSaysSo(t *testing.T) {
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
-    conditions: [{name: at-once, expression: "request.options.gracePeriodSeconds == 0"}]
+    matchConditions: [{name: at-once, expression: "request.options.gracePeriodSeconds == 0"}]
   protection: {confirmation: Required}`)
 	w.awaitCondition(kind, name, "Enforced", metav1.ConditionTrue)
 	for _, object := range []string{"one", "two"} {
@@ -57,7 +57,7 @@ func TestWhoWritesPoliciesReadsNoSecrets(t *testing.T) {
   match:
     resources: [{apiGroups: [""], resources: [secrets]}]
     HERE
-    conditions: [{name: asks, expression: "ip(string(oldObject.data.password)).family() == 4"}]
+    matchConditions: [{name: asks, expression: "ip(string(oldObject.data.password)).family() == 4"}]
   propagation: {default: Orphan}
   protection: {confirmation: Required}`)
 	w.awaitCondition(kind, name, "Evaluates", metav1.ConditionUnknown)

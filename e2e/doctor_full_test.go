@@ -50,7 +50,7 @@ func TestDoctorSeesThatWeirWorksAlone(t *testing.T) {
 	w.startWeir("--leader-elect")
 	w.canary()
 	w.policyNamed("DeletionPolicy", "broken", `
-  match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: none, expression: "no.such.thing"}]}
+  match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: none, expression: "no.such.thing"}]}
   protection: {confirmation: Required}
 `)
 	w.awaitCondition("DeletionPolicy", "broken", "Ready", metav1.ConditionFalse)

@@ -16,7 +16,7 @@ import (
 func TestWaveGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
 	t.Parallel()
 	w := newOrdered(t, plane.Options{}, drainPolicy("slow", `
-  - {name: configs, timeout: 24h, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]}
+  - {name: configs, timeoutSeconds: 86400, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]}
   - {name: widgets, resources: [{apiGroups: ["*"], resources: [widgets]}]}
   - {name: rest, resources: [{apiGroups: [""], resources: [secrets]}]}
 `))

@@ -225,7 +225,7 @@ func (w *fixture) policyBreaksWhileObjectsTerminate() {
 	back := w.killed(w.hook) // it would refuse such a policy
 	// Weir is not asked about the deletes.
 	w.deleteAs(weirUser, owners[:n/2])
-	w.repolicy(name, `{"spec":{"match":{"conditions":[{"name":"broken","expression":"oldObject.metadata.name =="}]}}}`)
+	w.repolicy(name, `{"spec":{"match":{"matchConditions":[{"name":"broken","expression":"oldObject.metadata.name =="}]}}}`)
 	w.awaitCondition("DeletionPolicy", name, "Ready", metav1.ConditionFalse)
 	w.deleteAs(weirUser, owners[n/2:])
 	for _, owner := range []string{owners[n/2], owners[n-1]} {
@@ -234,7 +234,7 @@ func (w *fixture) policyBreaksWhileObjectsTerminate() {
 	}
 	w.mustBeThere(owners[n/2:]...)
 	w.alive(children...)
-	w.repolicy(name, `{"spec":{"match":{"conditions":null}}}`)
+	w.repolicy(name, `{"spec":{"match":{"matchConditions":null}}}`)
 	w.awaitGone(owners...)
 	back()
 	w.mustBeReleased(children)

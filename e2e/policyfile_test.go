@@ -69,14 +69,14 @@ func (w *fixture) policyFiles(dir string) {
 	w.awaitDeletable("conf", true)
 	write("a.yaml", w.confirmed("file-a", "configmaps", "")) // added
 	w.awaitDeletable("conf", false)
-	write("b.yaml", w.confirmed("file-b", "configmaps", `conditions: [{name: none, expression: "false"}]`))
+	write("b.yaml", w.confirmed("file-b", "configmaps", `matchConditions: [{name: none, expression: "false"}]`))
 	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps")
 	w.awaitDeletable("keys", true)
 	write("b.yaml", w.confirmed("file-b", "secrets", "")) // changed
 	w.awaitDeletable("keys", false)
 
 	// Broken in one way or another: said, and the others stay in force.
-	write("b.yaml", w.confirmed("file-b", "secrets", `conditions: [{name: wrong, expression: "oldObject.metadata.name =="}]`))
+	write("b.yaml", w.confirmed("file-b", "secrets", `matchConditions: [{name: wrong, expression: "oldObject.metadata.name =="}]`))
 	w.awaitDeletable("keys", true)
 	w.awaitSaid(w.weir, "something is wrong with a policy", "b.yaml", "Syntax error")
 	w.awaitPolicies("broken", 1)
@@ -148,7 +148,7 @@ func (w *fixture) brokenPolicies() {
   match:
     resources: [{apiGroups: [GROUP], resources: [RESOURCES]}]
     HERE
-    conditions: [{name: cond, expression: "CONDITION"}]
+    matchConditions: [{name: cond, expression: "CONDITION"}]
   protection: {confirmation: Required, inCascades: Ignore}
   failurePolicy: FAILURE`))
 	}
@@ -161,13 +161,13 @@ func (w *fixture) brokenPolicies() {
 			"spec": map[string]any{
 				"match": map[string]any{
 					"resources":  []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
-					"conditions": []any{map[string]any{"name": "cond", "expression": condition}},
+					"matchConditions": []any{map[string]any{"name": "cond", "expression": condition}},
 				},
 				"protection": map[string]any{"confirmation": "Required"},
 			},
 		}}
 		_, err := w.dynamic.Resource(policyResources["DeletionPolicy"]).Create(w.Context(), o, metav1.CreateOptions{})
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `"policies.weir.dev" denied the request: the policy cannot work: spec.match.conditions[0].expression: `) || !strings.Contains(err.Error(), says) {
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `"policies.weir.dev" denied the request: the policy cannot work: spec.match.matchConditions[0].expression: `) || !strings.Contains(err.Error(), says) {
 			w.Errorf("%s: %v", condition, err)
 		}
 	}

@@ -75,7 +75,7 @@ func TestDepthGetsNothingPastAPolicy(t *testing.T) {
   match:
     resources: [{apiGroups: ["`+crd.Spec.Group+`"], resources: [widgets]}]
     HERE
-    conditions: [{name: kept, expression: "oldObject.keep == true"}]
+    matchConditions: [{name: kept, expression: "oldObject.keep == true"}]
   protection: {confirmation: Required}`)
 		const deepest = 10_000 // the API server refuses one more
 		at := w.Context()

@@ -43,7 +43,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
   match:
     resources: [{apiGroups: [""], resources: [configmaps]}]
     HERE
-    conditions: [{name: no-such-label, expression: "oldObject.metadata.labels.none == 'x'"}]
+    matchConditions: [{name: no-such-label, expression: "oldObject.metadata.labels.none == 'x'"}]
   protection: {confirmation: Required}
 `)
 	w.awaitFinalizerAdded("cm")

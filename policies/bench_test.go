@@ -38,7 +38,7 @@ func crowd(tb testing.TB, n, which int) *Set {
 	numbered := func(s string, i int) string { return strings.ReplaceAll(s, "%d", strconv.Itoa(i)) }
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {priority: %d, match: {resources: [{apiGroups: [apps], resources: [%s]}], namespaceSelector: {matchLabels: {%s}}, conditions: [{name: c, expression: %q}]}, propagation: {default: Foreground}, protection: {maxDependents: 10}}}\n",
+		fmt.Fprintf(&b, "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%d}, spec: {priority: %d, match: {resources: [{apiGroups: [apps], resources: [%s]}], namespaceSelector: {matchLabels: {%s}}, matchConditions: [{name: c, expression: %q}]}, propagation: {default: Foreground}, protection: {maxDependents: 10}}}\n",
 			i, i, c.resource(i), numbered(c.selects, i), numbered(c.holdsFor, i))
 	}
 	s := Build(nil, sources(tb, "f", b.String()), Options{})

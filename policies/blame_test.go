@@ -16,7 +16,7 @@ func TestConditionThatCostsTooMuchRefusesWhateverTheFailurePolicy(t *testing.T) 
 			"oldObject.metadata.none == 1": "no such key",
 		} {
 			text := strings.Replace(delpol("p", "protection: {confirmation: Required}, failurePolicy: "+failure), "resources: [deployments]}]",
-				"resources: [deployments]}], conditions: [{name: c, expression: '"+expression+"'}]", 1)
+				"resources: [deployments]}], matchConditions: [{name: c, expression: '"+expression+"'}]", 1)
 			set := Build(nil, sources(t, "f", text), Options{})
 			q := web(nil)
 			list := make([]any, 1000)

@@ -115,10 +115,10 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"one that is not selected":            {protects("p", ", objectSelector: {matchLabels: {keep: 'yes'}}", "confirmation: Required}"), []map[string]any{configMap("a", nil)}, nil, "", ""},
 		"one in a namespace that is selected": {protects("p", ", namespaceSelector: {matchLabels: {env: prod}}", "confirmation: Required}"), []map[string]any{one}, nil, "1 configmaps (a)", ""},
 		"one in another namespace":            {protects("p", ", namespaceSelector: {matchLabels: {env: test}}", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
-		"one that a condition is about":       {protects("p", ", conditions: [{name: c, expression: \"oldObject.metadata.name == 'a' && request.userInfo.username == 'alice' && request.resource.resource == 'configmaps'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "1 configmaps (a)", ""},
-		"one that no condition is about":      {protects("p", ", conditions: [{name: c, expression: \"oldObject.metadata.name == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
-		"a condition that fails, Ignore":      {protects("p", ", conditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
-		"a condition that fails, Fail":        {protects("p", ", conditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}, failurePolicy: Fail"), []map[string]any{one}, nil, "", ""},
+		"one that a condition is about":       {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.metadata.name == 'a' && request.userInfo.username == 'alice' && request.resource.resource == 'configmaps'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "1 configmaps (a)", ""},
+		"one that no condition is about":      {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.metadata.name == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
+		"a condition that fails, Ignore":      {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
+		"a condition that fails, Fail":        {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}, failurePolicy: Fail"), []map[string]any{one}, nil, "", ""},
 		"a limit alone":                       {protects("p", "", "maxDependents: 0}"), []map[string]any{configMap("owner", nil)}, nil, "", ""},
 		"a limit, too":                        {protects("p", "", "maxDependents: 0, inCascades: Refuse}"), []map[string]any{configMap("owner", nil)}, nil, "1 configmaps (owner)", ""},
 		"a limit, of one that goes already":   {protects("p", "", "maxDependents: 0, inCascades: Refuse}"), []map[string]any{configMap("owner", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})}, nil, "", ""},
@@ -188,7 +188,7 @@ func TestConditionsSeeTheKindOfWhatIsReadByItsMetadata(t *testing.T) {
 		"oldObject.kind == 'ConfigMap' && oldObject.apiVersion == 'v1'": true,
 		"oldObject.kind == 'PartialObjectMetadata'":                     false,
 	} {
-		set := Build(nil, sources(t, "f", protects("p", ", conditions: [{name: c, expression: \""+expression+"\"}]", "confirmation: Required}")), Options{})
+		set := Build(nil, sources(t, "f", protects("p", ", matchConditions: [{name: c, expression: \""+expression+"\"}]", "confirmation: Required}")), Options{})
 		read := configMap("a", nil)
 		read["apiVersion"], read["kind"] = "meta.k8s.io/v1", "PartialObjectMetadata"
 		c := set.Cascade(deletes(catching(true, "a")))
@@ -230,7 +230,7 @@ func TestWhatCannotBeReadInACascade(t *testing.T) {
 // A user can have a policy fail about one object of a namespace. That must not hide that the others
 // were too many to be looked at.
 func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
-	set := Build(nil, sources(t, "f", protects("p", ", conditions: [{name: gold, expression: oldObject.data.tier == 'gold'}]", "confirmation: Required}, failurePolicy: Ignore")), Options{})
+	set := Build(nil, sources(t, "f", protects("p", ", matchConditions: [{name: gold, expression: oldObject.data.tier == 'gold'}]", "confirmation: Required}, failurePolicy: Ignore")), Options{})
 	c := set.Cascade(namespace(catching(true, "a", "b")))
 	l := &c.Lookups()[0]
 	if c.Saw(l, configMap("a", nil), map[string]any{"metadata": map[string]any{"name": "shop"}}) {
@@ -247,7 +247,7 @@ func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
 // Of a Lookup only those objects count that go; in a namespace that goes everything does.
 func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	set := Build(nil, sources(t, "f", protects("p", ", objectSelector: {matchLabels: {keep: 'yes'}}", "confirmation: Required}")+
-		protects("q", ", objectSelector: {matchExpressions: [{key: keep, operator: In, values: [always]}]}, conditions: [{name: c, expression: has(oldObject.data)}]", "confirmation: Required}")), Options{})
+		protects("q", ", objectSelector: {matchExpressions: [{key: keep, operator: In, values: [always]}]}, matchConditions: [{name: c, expression: has(oldObject.data)}]", "confirmation: Required}")), Options{})
 	lookups := set.Cascade(deletes(catching(true, "a", "b"))).Lookups()
 	if len(lookups) != 1 || !lookups[0].Full || lookups[0].Namespace != "shop" || fmt.Sprint(lookups[0].Selector.MatchExpressions) != "[{keep In [always yes]}]" {
 		t.Fatalf("%+v", lookups)

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/policies/cel"
@@ -46,7 +49,7 @@ type deletion struct {
 	priority    int32
 	propagation *v1beta1.Propagation
 	protection  *v1beta1.Protection
-	brake       *v1beta1.Brake
+	brake       *int32 // how many objects may go; nil: any number
 }
 
 // wave is one of a DrainPolicy, and what goes with it.
@@ -148,7 +151,7 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
 	var bad field.ErrorList
-	c.conditions, bad = compileConditions(m.Conditions, at.Child("conditions"))
+	c.conditions, bad = compileConditions(m.MatchConditions, at.Child("matchConditions"))
 	for _, err := range append(errs, bad...) {
 		c.problem(err)
 	}
@@ -187,7 +190,7 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 }
 
 func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
-	d := &deletion{priority: p.Priority, propagation: p.Propagation, protection: p.Protection, brake: p.Brake}
+	d := &deletion{priority: ptr.Deref(p.Priority, 0), propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects}
 	c.compileActions(p.ValidationActions)
 	c.failurePolicy = cmp.Or(p.FailurePolicy, v1beta1.Ignore)
 	c.deletion = d
@@ -200,7 +203,7 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	}
 	c.checkConditions()
 	c.warnOfPods()
-	if p.Brake != nil {
+	if d.brake != nil {
 		c.warnOfNotPropagated("spec.brake")
 		c.warnOfBrake()
 	}
@@ -256,9 +259,7 @@ func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
 		at := field.NewPath("spec", "waves").Index(i)
 		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1beta1.Proceed}, resources: w.Resources,
 			objects: compileSelector(w.ObjectSelector, at.Child("objectSelector"), &errs)}
-		if w.Timeout != nil {
-			cw.Timeout = w.Timeout.Duration
-		}
+		cw.Timeout = time.Duration(w.TimeoutSeconds) * time.Second
 		c.waves = append(c.waves, cw)
 		c.checkResources(w.Resources, at.Child("resources"))
 		c.resources = append(c.resources, w.Resources...)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-func compileConditions(in []v1beta1.Condition, at *field.Path) ([]cel.Condition, field.ErrorList) {
+func compileConditions(in []v1beta1.MatchCondition, at *field.Path) ([]cel.Condition, field.ErrorList) {
 	var out []cel.Condition
 	var errs field.ErrorList
 	for i, c := range in {
@@ -56,7 +56,7 @@ func (c *compiled) checkConditions() {
 		}
 	}
 	for _, option := range cel.UnaskedOptions(expressions...) {
-		c.warn("spec.match.conditions", fmt.Sprintf("a client sets the options that it wants, and without "+
+		c.warn("spec.match.matchConditions", fmt.Sprintf("a client sets the options that it wants, and without "+
 			"%[1]s the condition fails: ask has(request.options.%[1]s) first", option))
 	}
 }

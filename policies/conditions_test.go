@@ -26,7 +26,7 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 	answered := map[string]int{}
 	check := func(t *rapid.T) {
 		text := someCondition(t)
-		c, errs := compileConditions([]v1beta1.Condition{{Name: "c", Expression: text}}, field.NewPath("c"))
+		c, errs := compileConditions([]v1beta1.MatchCondition{{Name: "c", Expression: text}}, field.NewPath("c"))
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", text, errs)
 		}
@@ -103,7 +103,7 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                                    "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")
-		text := "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
+		text := "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"
 		var got []string
 		set := Build(nil, sources(t, "p.yaml", text), Options{})
 		for _, p := range set.Problems() {
@@ -143,8 +143,8 @@ func TestWhichLabelsOfNamespacesMatter(t *testing.T) {
 		"it stays":                         {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), map[string]string{"team": "a"}, map[string]string{"team": "a", "x": "y"}, false},
 		"it is none of any policy's":       {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), map[string]string{"team": "b"}, map[string]string{"team": "c"}, false},
 		"all namespaces are":               {policy("DeletionPolicy", "", "propagation: {default: Orphan}"), nil, map[string]string{"team": "a"}, false},
-		"a condition looks at it":          {policy("DeletionPolicy", ", conditions: [{name: c, expression: \"namespaceObject.metadata.labels['x'] == 'y'\"}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, true},
-		"a condition looks at the object":  {policy("DeletionPolicy", ", conditions: [{name: c, expression: 'oldObject.spec.replicas > 1'}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, false},
+		"a condition looks at it":          {policy("DeletionPolicy", ", matchConditions: [{name: c, expression: \"namespaceObject.metadata.labels['x'] == 'y'\"}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, true},
+		"a condition looks at the object":  {policy("DeletionPolicy", ", matchConditions: [{name: c, expression: 'oldObject.spec.replicas > 1'}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, false},
 		"a policy that adds no finalizers": {policy("OwnerReferencePolicy", team, "rules: {dangling: Deny}"), nil, map[string]string{"team": "a"}, false},
 	} {
 		set := Build(nil, sources(t, "p.yaml", c.policy), Options{})

@@ -97,7 +97,7 @@ func TestRefusalsNameTheConditionsThatLookAtTheRequest(t *testing.T) {
 		"{name: kept, expression: oldObject.metadata.name == \"web\"}":                                                                                                               `(DeletionPolicy "p")`,
 		"{name: kept, expression: oldObject.metadata.name == \"web\"}, {name: eve, expression: request.userInfo.username != \"x\"}, {name: up, expression: request.name == \"web\"}": `(DeletionPolicy "p", because the request meets its conditions "eve" and "up")`,
 	} {
-		set := Build(nil, sources(t, "f", strings.Replace(delpol("p", "protection: {confirmation: Required}"), "match: {", "match: {conditions: ["+conditions+"], ", 1)), Options{})
+		set := Build(nil, sources(t, "f", strings.Replace(delpol("p", "protection: {confirmation: Required}"), "match: {", "match: {matchConditions: ["+conditions+"], ", 1)), Options{})
 		q := web(nil)
 		q.Options = map[string]any{"gracePeriodSeconds": int64(0)}
 		if d := set.Decide(q); !strings.Contains(d.Message, "may not be deleted without confirmation "+want+". ") {

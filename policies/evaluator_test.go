@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const fails = `conditions: [{name: c, expression: "oldObject.nothing == 'x'"}]`
+const fails = `matchConditions: [{name: c, expression: "oldObject.nothing == 'x'"}]`
 
 // A policy is heard, and fails, only where its answer makes a difference.
 func TestWhoIsAsked(t *testing.T) {
@@ -44,7 +44,7 @@ func TestWhoIsAsked(t *testing.T) {
 		"a limit, of what is to be kept":                 {policy("a", 2, "", orphan) + policy("b", 1, fails, limit), five, nil},
 		"a limit that is not reached, of the one's that": {policy("a", 1, fails, background+", "+limit), two, []string{"a"}}, // its propagation makes a difference
 		"a confirmation":                                 {policy("a", 1, fails, "protection: {confirmation: Required}"), nil, []string{"a"}},
-		"one that is broken":                             {policy("a", 2, "", orphan) + policy("b", 1, `conditions: [{name: c, expression: "(("}]`, orphan), nil, []string{"b"}},
+		"one that is broken":                             {policy("a", 2, "", orphan) + policy("b", 1, `matchConditions: [{name: c, expression: "(("}]`, orphan), nil, []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Build(nil, sources(t, "f", c.policies), Options{})
@@ -72,7 +72,7 @@ func TestWhoIsAsked(t *testing.T) {
 }
 
 func TestAnExpressionOfManyPoliciesIsAskedOnce(t *testing.T) {
-	shared, own := `conditions: [{name: c, expression: "oldObject.metadata.name == 'other'"}]`, `conditions: [{name: c, expression: "oldObject.metadata.name == 'mine'"}]`
+	shared, own := `matchConditions: [{name: c, expression: "oldObject.metadata.name == 'other'"}]`, `matchConditions: [{name: c, expression: "oldObject.metadata.name == 'mine'"}]`
 	policy := func(name, match string) string {
 		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, propagation: {default: Orphan}}}\n", name, match)
 	}

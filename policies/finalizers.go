@@ -329,7 +329,7 @@ func (s *Set) Enforce(q Question) Enforcement {
 	brake, _ := s.braking(&q, ask, false)
 	out := Enforcement{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
 	if brake != nil && !object(q.NamespaceObject).terminating() {
-		out.Limit = &Limit{int(brake.deletion.brake.MaxObjects), brake.key.Name}
+		out.Limit = &Limit{int(*brake.deletion.brake), brake.key.Name}
 	}
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation

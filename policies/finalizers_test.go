@@ -268,7 +268,7 @@ func TestBrokenPoliciesMayAddTheFinalizer(t *testing.T) {
 }
 
 func TestWhetherMoreThanMetadataIsNeeded(t *testing.T) {
-	for rest, want := range map[string]bool{"": false, `, conditions: [{name: c, expression: "true"}]`: true} {
+	for rest, want := range map[string]bool{"": false, `, matchConditions: [{name: c, expression: "true"}]`: true} {
 		text := strings.Replace(delpol("p", "propagation: {default: Orphan}"), "[deployments]}]", "[deployments]}]"+rest, 1)
 		set := Build(nil, sources(t, "f", text), Options{})
 		if some, full := set.AddsFinalizer(deployments.GroupResource()); !some || full != want {

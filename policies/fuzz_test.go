@@ -25,7 +25,7 @@ func FuzzCompile(f *testing.F) {
 	for _, text := range []string{
 		"", "---", "--- ---\n", "a: *b", "&a [*a]", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy}",
 		"apiVersion: weir.dev/v1beta1\nkind: DrainPolicy\nmetadata: 3\nspec: []", rulesPolicies,
-		"apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: a}\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: x, expression: '[1].all(x, '}]}}",
+		"apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: a}\nspec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: x, expression: '[1].all(x, '}]}}",
 		"apiVersion: weir.dev/v1beta1\nkind: DrainPolicy\nmetadata: {name: a}\nspec: {waves: [{name: x, resources: [{resources: [configmaps]}]}]}",
 		"# x\n---\n{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: a}, spec: {waves: [], x}}l\n--a:",
 	} {

@@ -37,11 +37,11 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 		if c.onTrial() {
 			least = &trial
 		}
-		if (*least == nil || c.deletion.brake.MaxObjects < (*least).deletion.brake.MaxObjects) && ask.matches(i) {
+		if (*least == nil || *c.deletion.brake < *(*least).deletion.brake) && ask.matches(i) {
 			*least = c
 		}
 	}
-	if by != nil && trial != nil && by.deletion.brake.MaxObjects <= trial.deletion.brake.MaxObjects {
+	if by != nil && trial != nil && *by.deletion.brake <= *trial.deletion.brake {
 		trial = nil
 	}
 	return by, trial
@@ -60,17 +60,17 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	accepted := 0
 	for _, c := range []*compiled{by, trial} {
 		if c != nil {
-			accepted = max(accepted, int(c.deletion.brake.MaxObjects))
+			accepted = max(accepted, int(*c.deletion.brake))
 		}
 	}
 	also, unknown := alsoDeleted(q, w, accepted)
-	if trial != nil && q.Part.has(trial) && also.Total() > int(trial.deletion.brake.MaxObjects) {
+	if trial != nil && q.Part.has(trial) && also.Total() > int(*trial.deletion.brake) {
 		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, also))}, trial.actions)
 	}
 	if by == nil || !q.Part.has(by) {
 		return nil, false
 	}
-	exceeds := also.Total() > int(by.deletion.brake.MaxObjects)
+	exceeds := also.Total() > int(*by.deletion.brake)
 	switch {
 	case w.beginsAtOnce(q) && exceeds:
 		ask.v.add(by, finding{code: 403,
@@ -88,7 +88,7 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 
 // exceeds says how much would go, and how much may.
 func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
-	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(also.Total()), atMost(c.deletion.brake.MaxObjects), v.named(v.q, also))
+	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
 }
 
 // beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents
@@ -104,7 +104,7 @@ func (c *compiled) warnOfBrake() {
 	if c.about(definitions) && namesResource(c.resources, definitions) {
 		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted. Use protection.maxDependents", definitions))
 	}
-	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1beta1.ConfirmationRequired && *p.MaxDependents <= c.deletion.brake.MaxObjects && !c.onTrial() {
+	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1beta1.ConfirmationRequired && *p.MaxDependents <= *c.deletion.brake && !c.onTrial() {
 		c.warn("spec.brake", "protection.maxDependents refuses all that it would hold, but for deletes that come while Weir does not answer")
 	}
 }

@@ -122,8 +122,8 @@ func randomPolicy(t *rapid.T) string {
 			", namespaceSelector: {matchLabels: {env: prod}}",
 			", namespaceSelector: {matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}",
 		)
-	conditions := one("conditions", "", "", `, conditions: [{name: c, expression: "oldObject.metadata.name != 'b'"}]`,
-		`, conditions: [{name: c, expression: "namespaceObject != null && namespaceObject.metadata.name == 'x'"}]`)
+	conditions := one("conditions", "", "", `, matchConditions: [{name: c, expression: "oldObject.metadata.name != 'b'"}]`,
+		`, matchConditions: [{name: c, expression: "namespaceObject != null && namespaceObject.metadata.name == 'x'"}]`)
 	objects := one(
 		"objects",
 		"",
@@ -438,8 +438,8 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		"dependents by kind":          {`propagation: {default: Background, dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}`, "1.36", "spec.propagation.default", false},
 		"a brake":                     {`brake: {maxObjects: 3}`, "1.36", "spec.brake: only Weir can hold", false},
 		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},
-		"what conditions find":        {`match: {conditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
-		"a condition that is too new": {`match: {conditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.conditions[0].expression: Kubernetes 1.29 does not know it", false},
+		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
+		"a condition that is too new": {`match: {matchConditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.matchConditions[0].expression: Kubernetes 1.29 does not know it", false},
 		"nothing":                     {`protection: {confirmation: Required, inCascades: Ignore}`, "1.30", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func TestPartsTogetherSayWhatAllPoliciesSay(t *testing.T) {
 		var text strings.Builder
 		for i := range rapid.IntRange(1, 5).Draw(rt, "policies") {
 			match := rapid.SampledFrom([]string{"", "", ", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}",
-				", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}", ", conditions: [{name: c, expression: 'oldObject.nothing > 1'}]", ", conditions: [{name: c, expression: '('}]"}).Draw(rt, "match")
+				", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}", ", matchConditions: [{name: c, expression: 'oldObject.nothing > 1'}]", ", matchConditions: [{name: c, expression: '('}]"}).Draw(rt, "match")
 			rest := rapid.SampledFrom([]string{"protection: {confirmation: Required}", "propagation: {default: Orphan, allowed: [Orphan]}", "propagation: {default: Foreground}",
 				"propagation: {default: Orphan}, validationActions: [Warn]", "protection: {confirmation: Required}, validationActions: [Warn]"}).Draw(rt, "rest")
 			failure := rapid.SampledFrom([]string{"Ignore", "Fail"}).Draw(rt, "failurePolicy")
@@ -166,7 +166,7 @@ func TestSystemNamespacesAreLeftOutOfFail(t *testing.T) {
 		if d, _ := asTheAPIServer(t, set, WebhookDelete, q); d.Allowed == selects {
 			t.Errorf("in %q, %s: judged: %t, want %t", c.namespace, c.match, !d.Allowed, selects)
 		}
-		broken := of(", conditions: [{name: c, expression: 'oldObject.nothing > 1'}]")
+		broken := of(", matchConditions: [{name: c, expression: 'oldObject.nothing > 1'}]")
 		if d, _ := asTheAPIServer(t, broken, WebhookDelete, q); d.Allowed == c.fails {
 			t.Errorf("in %q, %s: what cannot be judged is refused: %t", c.namespace, c.match, !d.Allowed)
 		}
@@ -192,7 +192,7 @@ func TestEntriesForSystemNamespacesAreThereWhereTheyMatter(t *testing.T) {
 // deletion, or by back-fill.
 func TestTheFinalizerIsNeverWaitedFor(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}, failurePolicy: Fail")+
-		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], conditions: [{name: c, expression: 'true'}]", 1)), Options{})
+		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], matchConditions: [{name: c, expression: 'true'}]", 1)), Options{})
 	n := 0
 	for _, w := range set.Webhooks(keptKinds) {
 		if w.Webhook != WebhookAddFinalizer {

@@ -40,7 +40,7 @@ func TestLeavingProtectionIsJudgedAsTheDelete(t *testing.T) {
 		return map[string]any{"annotations": map[string]any{v1beta1.ConfirmDeleteAnnotation: value}}
 	}
 	const selector = ", objectSelector: {matchLabels: {keep: 'yes'}}"
-	const condition = `, conditions: [{name: c, expression: "oldObject.metadata.annotations['keep'] == 'yes'"}]`
+	const condition = `, matchConditions: [{name: c, expression: "oldObject.metadata.annotations['keep'] == 'yes'"}]`
 	const says = `configmaps "x" in namespace "shop" may not be updated without confirmation: it would no longer be protected (DeletionPolicy "p"). ` +
 		`To update it, confirm and update again: kubectl annotate configmaps x -n shop --overwrite weir.dev/confirm-delete=uid-x`
 	for name, c := range map[string]struct {
@@ -60,7 +60,7 @@ func TestLeavingProtectionIsJudgedAsTheDelete(t *testing.T) {
 		"it failed before, under Fail": {selector + condition, "}, failurePolicy: Fail, brake: {maxObjects: 9", labelled("keep", "yes"), annotated("no"), nil, "the policy's failurePolicy is Fail"},
 		"and fails again":              {selector + condition, "}, failurePolicy: Fail, brake: {maxObjects: 9", labelled("keep", "yes"), labelled("keep", "yes", "a", "b"), nil, ""},
 		"it was not about it":          {selector + condition, "", annotated("no"), labelled(), nil, ""},
-		"what is in it is its writer's": {", conditions: [{name: c, expression: 'has(oldObject.data)'}]", "", map[string]any{}, map[string]any{}, func(q *Question) {
+		"what is in it is its writer's": {", matchConditions: [{name: c, expression: 'has(oldObject.data)'}]", "", map[string]any{}, map[string]any{}, func(q *Question) {
 			q.OldObject["data"] = map[string]any{"a": "b"}
 		}, ""},
 		"confirmed":                    {selector, "", merge(labelled("keep", "yes"), confirmed("uid-x")), nil, nil, ""},
@@ -189,14 +189,14 @@ func TestOnlyUpdatesThatLeaveASelectorCome(t *testing.T) {
 // what only a condition could tell never waits.
 func TestUpdatesWaitOnlyForWhatTheAPIServerCanTell(t *testing.T) {
 	const selector = ", objectSelector: {matchLabels: {keep: 'yes'}}"
-	const condition = `, conditions: [{name: c, expression: "'keep' in oldObject.metadata.annotations"}]`
+	const condition = `, matchConditions: [{name: c, expression: "'keep' in oldObject.metadata.annotations"}]`
 	for match, want := range map[string]string{
 		"":                   "",
 		selector:             "fail.selection.weir.dev Fail [configmaps configmaps/status] leaves, system.fail.selection.weir.dev Ignore [configmaps configmaps/status] leaves",
 		condition:            "fail.conditions.selection.weir.dev Ignore [configmaps configmaps/status] selection-changes",
 		selector + condition: "fail.conditions.selection.weir.dev Ignore [configmaps configmaps/status] selection-changes, fail.selection.weir.dev Fail [configmaps configmaps/status] leaves, system.fail.selection.weir.dev Ignore [configmaps configmaps/status] leaves",
-		", conditions: [{name: c, expression: 'has(oldObject.data)'}]": "",
-		", namespaceSelector: {matchLabels: {keep: 'yes'}}":            "", // it is about no Namespace
+		", matchConditions: [{name: c, expression: 'has(oldObject.data)'}]": "",
+		", namespaceSelector: {matchLabels: {keep: 'yes'}}":                 "", // it is about no Namespace
 	} {
 		set := Build(nil, sources(t, "f", protects("p", match, "confirmation: Required}, failurePolicy: Fail")), Options{})
 		var got []string

@@ -57,17 +57,17 @@ func TestABrokenPolicyNeverHidesTheOthers(t *testing.T) {
 		problem string
 		refuses bool // even a delete that the good policy accepts
 	}{
-		"of CEL that does not compile":                               {`{resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}`, "spec.match.conditions[0].expression", false},
-		"of CEL that is no yes or no":                                {`{resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "1"}]}, protection: {confirmation: Required}`, "must evaluate to bool", false},
-		"of CEL with a variable it cannot have":                      {`{resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "params.x == 1"}]}, protection: {confirmation: Required}`, "undeclared reference to 'params'", false},
+		"of CEL that does not compile":                               {`{resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}`, "spec.match.matchConditions[0].expression", false},
+		"of CEL that is no yes or no":                                {`{resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: "1"}]}, protection: {confirmation: Required}`, "must evaluate to bool", false},
+		"of CEL with a variable it cannot have":                      {`{resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: "params.x == 1"}]}, protection: {confirmation: Required}`, "undeclared reference to 'params'", false},
 		"of a selector that makes no sense":                          {`{resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchExpressions: [{key: a, operator: Like}]}}, protection: {confirmation: Required}`, "spec.match.objectSelector.matchExpressions[0].operator", false},
 		"of nothing asked for":                                       {`{resources: [{apiGroups: [apps], resources: [deployments]}]}`, "a policy without any asks for nothing", false},
 		"of a field that nobody knows":                               {`{resources: [{apiGroups: [apps], resources: [deployments]}]}, protection: {confirmation: Required}, protect: {}`, "spec.protect: unknown field", false},
-		"with failurePolicy Fail":                                    {`{resources: [{apiGroups: [apps], resources: [deployments]}], conditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}, failurePolicy: Fail`, "spec.match.conditions[0].expression", true},
+		"with failurePolicy Fail":                                    {`{resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}, failurePolicy: Fail`, "spec.match.matchConditions[0].expression", true},
 		"with failurePolicy Fail and a selector that makes no sense": {`{resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchExpressions: [{key: a, operator: Like}]}}, protection: {confirmation: Required}, failurePolicy: Fail`, "operator", true},
 		"that has no type right":                                     {`[1, 2]`, "spec.match", false},
 		"with a name that is none":                                   {`{resources: [{apiGroups: [apps], resources: [deployments]}]}, protection: {confirmation: Required}`, "", false},
-		"with failurePolicy Fail for another":                        {`{resources: [{apiGroups: [apps], resources: [daemonsets]}], conditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}, failurePolicy: Fail`, "spec.match.conditions[0].expression", false},
+		"with failurePolicy Fail for another":                        {`{resources: [{apiGroups: [apps], resources: [daemonsets]}], matchConditions: [{name: c, expression: "object."}]}, protection: {confirmation: Required}, failurePolicy: Fail`, "spec.match.matchConditions[0].expression", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			polname := "broken"
@@ -290,7 +290,7 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	labelled := Build(nil, sources(t, "f", `
 {apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: b}, spec: {waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
 ---
-{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: a}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [{name: one, timeout: 90s, onTimeout: Proceed, objectSelector: {matchLabels: {x: "yes"}}, resources: [{apiGroups: ["*"], resources: ["*"]}]}, {name: two, resources: [{apiGroups: [""], resources: [pods]}]}]}}
+{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: a}, spec: {namespaceSelector: {matchLabels: {env: prod}}, waves: [{name: one, timeoutSeconds: 90, onTimeout: Proceed, objectSelector: {matchLabels: {x: "yes"}}, resources: [{apiGroups: ["*"], resources: ["*"]}]}, {name: two, resources: [{apiGroups: [""], resources: [pods]}]}]}}
 `), Options{})
 	for _, p := range labelled.Problems() {
 		t.Error(p)

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // The schema says with a regular expression how groups and resources are written. What people write
@@ -16,6 +18,7 @@ import (
 
 var (
 	resourceField = regexp.MustCompile(`\.resources\[\d+\]$`)
+	anyIndex      = regexp.MustCompile(`\[\d+\]`)
 	groupField    = regexp.MustCompile(`\.apiGroups\[\d+\]$`)
 )
 
@@ -34,6 +37,19 @@ func spelled(err *field.Error) *field.Error {
 		return err
 	}
 	return field.Invalid(field.NewPath(err.Field), field.OmitValueType{}, why)
+}
+
+// renamed are the fields of v1alpha1 that have another name, or another form, and what to write.
+var renamed = map[string]string{
+	"spec.match.conditions": "matchConditions",
+	"spec.waves[].timeout":  "timeoutSeconds, a number of seconds",
+}
+
+func unknownField(path string) string {
+	if now, ok := renamed[anyIndex.ReplaceAllString(path, "[]")]; ok {
+		return "unknown field: since " + v1beta1.GroupVersion.String() + " it is " + now
+	}
+	return "unknown field"
 }
 
 func misspelledGroup(written string) string {

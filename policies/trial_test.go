@@ -14,7 +14,7 @@ import (
 func TestTrialRefusesNothing(t *testing.T) {
 	for name, c := range map[string]struct{ rest, says string }{
 		"confirmation":              {"protection: {confirmation: Required}", `deployments.apps "web" in namespace "shop" may not be deleted without confirmation`},
-		"a condition that fails":    {"protection: {confirmation: Required}, failurePolicy: Fail, match: {conditions: [{name: c, expression: 'oldObject.metadata.none == 1'}]}", "cannot be judged, and the policy's failurePolicy is Fail"},
+		"a condition that fails":    {"protection: {confirmation: Required}, failurePolicy: Fail, match: {matchConditions: [{name: c, expression: 'oldObject.metadata.none == 1'}]}", "cannot be judged, and the policy's failurePolicy is Fail"},
 		"a count that is not known": {"protection: {maxDependents: 3}, failurePolicy: Fail", "the ownership graph is not known yet"},
 		"what may be asked for":     {"propagation: {allowed: [Orphan]}", "may not be deleted with propagation policy Background: allowed is Orphan"},
 	} {
@@ -79,7 +79,7 @@ func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 		rest, condition, failing := strings.Cut(c.trial, ", match: ")
 		text := delpol("trial", rest+", validationActions: [Warn, Audit]")
 		if failing {
-			text = strings.Replace(text, "resources: [deployments]}]", "resources: [deployments]}], conditions: [{name: c, expression: '"+condition+"'}]", 1)
+			text = strings.Replace(text, "resources: [deployments]}]", "resources: [deployments]}], matchConditions: [{name: c, expression: '"+condition+"'}]", 1)
 		}
 		set := Build(nil, sources(t, "f", text+"---\n"+c.others), Options{})
 		q := web(nil)

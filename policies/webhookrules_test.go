@@ -23,11 +23,11 @@ import (
 const rulesPolicies = `
 {apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: a}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], objectSelector: {matchLabels: {stamp: "yes"}}}, propagation: {default: Foreground}}}
 ---
-{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}], conditions: [{name: c, expression: "has(oldObject.spec)"}]}, propagation: {default: Orphan}, failurePolicy: Fail}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: b}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments, statefulsets]}], matchConditions: [{name: c, expression: "has(oldObject.spec)"}]}, propagation: {default: Orphan}, failurePolicy: Fail}}
 ---
 {apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: c}, spec: {match: {resources: [{apiGroups: [""], resources: [pods, events]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {confirmation: Required}}}
 ---
-{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], conditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
+{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], matchConditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
 ---
 {apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
 ---
@@ -207,7 +207,7 @@ func matchConditions(w WebhookRules) ([]cel.Condition, error) {
 		compiled, ok := compiledOnce[c.Expression]
 		if !ok {
 			var errs field.ErrorList
-			compiled, errs = compileConditions([]v1beta1.Condition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
+			compiled, errs = compileConditions([]v1beta1.MatchCondition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
 			if len(errs) > 0 {
 				return nil, errs.ToAggregate()
 			}

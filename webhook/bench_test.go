@@ -161,7 +161,7 @@ func (c crowd) policies(b *testing.B, n int) *policies.Set {
 			resource = "deployments"
 		}
 		text.WriteString(strings.ReplaceAll(fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%%d}, spec: {priority: %%d, match: {resources: [{apiGroups: [apps], resources: [%s]}], "+
-			"%s, conditions: [{name: c, expression: \"oldObject.metadata.name.startsWith('w') && %s\"}]}, propagation: {default: Foreground}}}\n", resource, c.selector, c.condition), "%d", strconv.Itoa(i)))
+			"%s, matchConditions: [{name: c, expression: \"oldObject.metadata.name.startsWith('w') && %s\"}]}, propagation: {default: Foreground}}}\n", resource, c.selector, c.condition), "%d", strconv.Itoa(i)))
 	}
 	sources, problems := policies.Parse("bench", []byte(text.String()))
 	if len(problems) > 0 {

@@ -107,7 +107,7 @@ func TestErrorsAreToldInOneBoundedLine(t *testing.T) {
 // metric would take it for what the policy says. One that another policy has a reason for is a
 // refusal.
 func TestRefusalsOfPoliciesThatFailAreErrors(t *testing.T) {
-	const label = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {failurePolicy: Fail, match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`
+	const label = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {failurePolicy: Fail, match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`
 	const guard = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guard}, spec: {failurePolicy: Fail, match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`
 	for _, c := range []struct{ policies, labels, result string }{
 		{label, "{}", "error"},

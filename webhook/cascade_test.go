@@ -62,7 +62,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixtureOf(t, apitest.New(), cascading(c.objects), func(b *fixture) {
-				b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, conditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
+				b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {keep: "yes"}}, matchConditions: [{name: c, expression: "` + fmt.Sprintf("%s && oldObject.metadata.name == 'c%05d'", c.condition, c.protected) + `"}]}, protection: {confirmation: Required}}}`)
 				for i := range min(c.objects, 5000) {
 					b.api.Put("configmaps", fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%05d", "namespace": "shop", "labels": {"keep": "yes"}}}`, i))
 				}
@@ -111,7 +111,7 @@ func TestFewListsAreReadAtOnce(t *testing.T) {
 	const requests = 6
 	for condition, want := range map[string]int32{"true": mostLists, "has(oldObject.data)": 1} {
 		withFixtureOf(t, apitest.New(), cascading(300), func(b *fixture) {
-			b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "` + condition + `"}]}, protection: {confirmation: Required}}}`)
+			b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: c, expression: "` + condition + `"}]}, protection: {confirmation: Required}}}`)
 			var now, most atomic.Int32
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 				if strings.HasSuffix(r.Path, "/configmaps") {

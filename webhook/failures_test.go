@@ -16,7 +16,7 @@ import (
 // allowed.
 func TestPoliciesThatFailAreCounted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
+		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
 		reg := prometheus.NewRegistry()
 		var err error
 		if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Registry: reg, Log: logr.Discard()}); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // fuzzed are policies of every kind about everything, so that no request is let past unseen.
-const fuzzed = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: shape}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], conditions: [{name: c, expression: "!has(oldObject.spec) || oldObject.spec.replicas < 3"}]}, propagation: {default: Foreground, allowed: [Foreground, Background], dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}}}
+const fuzzed = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: shape}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], matchConditions: [{name: c, expression: "!has(oldObject.spec) || oldObject.spec.replicas < 3"}]}, propagation: {default: Foreground, allowed: [Foreground, Background], dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}}}
 ---
 {apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: protect}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}], namespaceSelector: {matchLabels: {team: a}}}, protection: {maxDependents: 2, confirmation: Required}, failurePolicy: Fail}}
 ---

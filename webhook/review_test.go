@@ -320,7 +320,7 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"x":%s}}`, name, content)
 	}
 	sources, problems := policies.Parse("test", []byte("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: large}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], "+
-		"conditions: [{name: large, expression: 'size(oldObject.data.x) == 3145728'}]}, propagation: {default: Foreground}}}"))
+		"matchConditions: [{name: large, expression: 'size(oldObject.data.x) == 3145728'}]}, propagation: {default: Foreground}}}"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -122,7 +122,7 @@ func owning(all, owned int, last bool, kept ...string) (w *insight.World, object
 func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 	const selector, nothing, unsure = `, objectSelector: {matchLabels: {keep: "yes"}}`, "none", "not all that depends on"
 	condition := func(expression string) string {
-		return `, conditions: [{name: c, expression: "` + expression + `"}]`
+		return `, matchConditions: [{name: c, expression: "` + expression + `"}]`
 	}
 	metadata, full := policies.BoundsOf(false), policies.BoundsOf(true)
 	for name, c := range map[string]struct {
@@ -220,7 +220,7 @@ func TestACascadeThatCannotBeReadIsDoubted(t *testing.T) {
 		w, objects := owning(200, owned, false)
 		server := apitest.New()
 		server.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
-		server.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], conditions: [{name: c, expression: "!has(oldObject.data)"}]}, protection: {confirmation: Required}}}`)
+		server.Put("deletionpolicies", `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep, uid: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: c, expression: "!has(oldObject.data)"}]}, protection: {confirmation: Required}}}`)
 		for i := range objects {
 			server.Put("configmaps", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop, uid: uid-%[1]s}, data: {a: b}}`, objects[i].Name))
 		}

@@ -87,7 +87,7 @@ func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
 // TestWhatADeletionRestsOnMayNotBeReadable: then it is doubted, and not said to be one or the
 // other.
 func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
-	const condition = `, conditions: [{name: last, expression: "oldObject.data.last == 'yes'"}]`
+	const condition = `, matchConditions: [{name: last, expression: "oldObject.data.last == 'yes'"}]`
 	for name, c := range map[string]struct {
 		match, refused string // a path
 		kind           string // of what goes
@@ -102,7 +102,7 @@ func TestWhatADeletionRestsOnMayNotBeReadable(t *testing.T) {
 		"which may not be read":             {condition, "/configmaps/a", "configmaps", 0, insight.Enforcement{Doubt: "policies look at more than its metadata, and it could not be read: not you"}, 1},
 		"which is the last that is read":    {condition, "", "configmaps", mostFull - 1, insight.Enforcement{By: "waits", Propagation: metav1.DeletePropagationForeground}, 1},
 		"of which too many were read":       {condition, "", "configmaps", mostFull, insight.Enforcement{Doubt: "policies look at more than its metadata, and it was not read: there are too many"}, 0},
-		"a condition that does not hold":    {`, conditions: [{name: last, expression: "oldObject.data.last == 'no'"}]`, "", "configmaps", 0, insight.Enforcement{Propagation: metav1.DeletePropagationBackground}, 1},
+		"a condition that does not hold":    {`, matchConditions: [{name: last, expression: "oldObject.data.last == 'no'"}]`, "", "configmaps", 0, insight.Enforcement{Propagation: metav1.DeletePropagationBackground}, 1},
 		"a namespace that is not selected":  {`, namespaceSelector: {matchLabels: {env: test}}`, "", "configmaps", 0, insight.Enforcement{Propagation: metav1.DeletePropagationBackground}, 0},
 		"an object that is not in the list": {"", "", "gone", 0, insight.Enforcement{}, 0},
 	} {

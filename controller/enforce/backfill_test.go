@@ -130,7 +130,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 		"keeps what a broken policy may want": {[]string{strings.Replace(keptOnly, "propagation:", "priority: 9999999, propagation:", 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": none, "configmaps/shop/right": weirs, "secrets/shop/other": none},
 			map[string]held{}},
-		"keeps what a policy cannot be judged about": {[]string{strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", `conditions: [{name: c, expression: "oldObject.data.x == 'y'"}]`, 1)},
+		"keeps what a policy cannot be judged about": {[]string{strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", `matchConditions: [{name: c, expression: "oldObject.data.x == 'y'"}]`, 1)},
 			map[string]string{"configmaps/shop/matches": none, "configmaps/shop/stale": weirs, "secrets/shop/other": none},
 			map[string]held{}},
 	} {

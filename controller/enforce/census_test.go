@@ -31,8 +31,8 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	}
 	const head = "{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [''], resources: [%s]}]%s}, %s}}"
 	for name, match := range map[string]string{
-		"looks": `, conditions: [{name: c, expression: "oldObject.data.password.startsWith('a')"}]`,
-		"fails": `, conditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
+		"looks": `, matchConditions: [{name: c, expression: "oldObject.data.password.startsWith('a')"}]`,
+		"fails": `, matchConditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]`, "kept": ", objectSelector: {matchLabels: {kept: 'yes'}}",
 		"here": ", namespaceSelector: {matchLabels: {env: prod}}", "elsewhere": ", namespaceSelector: {matchLabels: {env: test}}",
 		"named": ", resourceNames: [one]", "scoped": ", scope: Cluster",
 	} {

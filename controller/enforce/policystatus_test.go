@@ -148,7 +148,7 @@ func TestStatusOfPolicies(t *testing.T) {
 // wrong, or right again.
 func TestStatusOfWhatWasCounted(t *testing.T) {
 	api := apitest.New()
-	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], conditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
+	api.Put("deletionpolicies", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guard}, spec: {match: {resources: [{apiGroups: [''], resources: [pods]}], matchConditions: [{name: c, expression: \"oldObject.metadata.name == 'x'\"}]}, protection: {confirmation: Required}}}")
 	api.Put("drainpolicies", "{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [''], resources: [pods]}]}, {name: rest, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}")
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		client, err := dynamic.NewForConfig(api.Config())

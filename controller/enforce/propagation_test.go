@@ -99,7 +99,7 @@ func TestHeldDeletionsCostWhatTheyMust(t *testing.T) {
 			map[string]string{"pods/p": owned("Pod", "p", "a"), "secrets/c": owned("Secret", "c", "a")},
 			[]string{"PATCH p owners", "DELETE a Foreground", "PATCH a finalizers"},
 			[]string{"PATCH p owners", "GET a", "DELETE c Background", "PATCH a finalizers"}},
-		"a condition about the whole": {`propagation: {default: Foreground}, match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "!has(oldObject.data)"}]}`, nil,
+		"a condition about the whole": {`propagation: {default: Foreground}, match: {resources: [{apiGroups: [''], resources: [configmaps]}], matchConditions: [{name: c, expression: "!has(oldObject.data)"}]}`, nil,
 			[]string{"GET a", "PATCH a finalizers"}, []string{"GET a", "PATCH a finalizers"}},
 	} {
 		for _, companion := range []bool{true, false} {
@@ -133,7 +133,7 @@ func TestHeldDeletionsCostWhatTheyMust(t *testing.T) {
 // further event about it.
 func TestPoliciesThatChangeWhileADeletionIsHeld(t *testing.T) {
 	foreground := policy("p", "propagation: {default: Foreground}")
-	undecided := policy("p", `propagation: {default: Foreground}, failurePolicy: Fail, match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}`)
+	undecided := policy("p", `propagation: {default: Foreground}, failurePolicy: Fail, match: {resources: [{apiGroups: [''], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}`)
 	for name, x := range map[string]struct {
 		before, after string // after: none if empty
 		held          string // what an Event says before

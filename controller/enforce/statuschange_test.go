@@ -36,7 +36,7 @@ func respecify(t *testing.T, api *apitest.Server, to string) {
 // before. While it cannot be compiled it is not known what it asks for.
 func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 	const (
-		failing = `match: {resources: [{apiGroups: [''], resources: [configmaps]}], conditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}, `
+		failing = `match: {resources: [{apiGroups: [''], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}, `
 		orphan  = "propagation: {default: Orphan}"
 		before  = "BackFilled=True Done generation 1|Evaluates=False ConditionFails generation 1|2 of 2"
 		ready   = "Ready=True Compiled generation 2"

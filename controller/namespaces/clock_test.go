@@ -15,7 +15,7 @@ import (
 var skews = []time.Duration{-10 * time.Minute, 0, 10 * time.Minute}
 
 const configsFirst = `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
-  {name: configs, timeout: 1m, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]},
+  {name: configs, timeoutSeconds: 60, onTimeout: Proceed, resources: [{apiGroups: [""], resources: [configmaps]}]},
   {name: rest, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
 
 // inTowns runs a test once for each of them.

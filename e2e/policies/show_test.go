@@ -63,22 +63,22 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 		"type": "Enforced", "status": "True", "reason": "Reached", "message": "the API server asks",
 		"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1),
 	}, object{
-		"type": "Ready", "status": "False", "reason": "Invalid", "message": "spec.match.conditions[0]: wrong",
+		"type": "Ready", "status": "False", "reason": "Invalid", "message": "spec.match.matchConditions[0]: wrong",
 		"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": int64(1),
 	}}
 	const age = "an age"
 	for plural, want := range map[string]map[string]any{
 		"deletionpolicies": {
 			"Name": "shown", "Default": "Foreground", "Actions": `["Deny"]`, "Ready": "False", "Enforced": "True", "Age": age,
-			"Priority": 0.0, "Matched": 7.0, "Stamped": 5.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
+			"Priority": 0.0, "Matched": 7.0, "Stamped": 5.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
 		},
 		"ownerreferencepolicies": {
 			"Name": "shown", "Block": "RequirePermission", "Changes": "Allow", "Ready": "False", "Enforced": "True", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
+			"Matched": 7.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
 		},
 		"drainpolicies": {
 			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Enforced": "True", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.conditions[0]: wrong", "Reached": "Reached",
+			"Matched": 7.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
 		},
 	} {
 		t.Run(plural, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (v *values) Request() map[string]any         { v.asked++; return v.request 
 
 func mustCompile(t *testing.T, text string) Condition {
 	t.Helper()
-	c, err := Compile("c", text, "spec.match.conditions[0].expression")
+	c, err := Compile("c", text, "spec.match.matchConditions[0].expression")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

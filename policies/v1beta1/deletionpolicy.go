@@ -31,7 +31,7 @@ type DeletionPolicy struct {
 	// spec is what the user asks for.
 	//
 	// +required
-	Spec DeletionPolicySpec `json:"spec"`
+	Spec DeletionPolicySpec `json:"spec,omitzero"`
 
 	// status is what the controller has made of it.
 	//
@@ -47,7 +47,7 @@ type DeletionPolicySpec struct {
 	// DELETE of the object: object is null, oldObject is the object.
 	//
 	// +required
-	Match Match `json:"match"`
+	Match Match `json:"match,omitzero"`
 
 	// priority decides whose propagation applies if several policies match: the highest wins, and
 	// among equals the first by name.
@@ -56,7 +56,7 @@ type DeletionPolicySpec struct {
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-1000000
 	// +kubebuilder:validation:Maximum=1000000
-	Priority int32 `json:"priority,omitempty"`
+	Priority *int32 `json:"priority,omitempty"`
 
 	// propagation is how a deletion is carried out. Left out, as Kubernetes does it.
 	//
@@ -71,7 +71,7 @@ type DeletionPolicySpec struct {
 	// brake holds large deletions until a person decides. Left out, none.
 	//
 	// +optional
-	Brake *Brake `json:"brake,omitempty"`
+	Brake Brake `json:"brake,omitzero"`
 
 	// validationActions are what happens to a delete that protection or propagation.allowed
 	// rejects: Deny refuses it, Warn warns the client, Audit adds an audit annotation. Without Deny
@@ -162,7 +162,7 @@ type DependentRule struct {
 	// action is Delete, or Orphan: keep the dependent and remove its reference to the owner.
 	//
 	// +required
-	Action DependentAction `json:"action"`
+	Action DependentAction `json:"action,omitempty"`
 }
 
 // Confirmation is how a delete is confirmed.
@@ -254,7 +254,7 @@ type Brake struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
-	MaxObjects int32 `json:"maxObjects"`
+	MaxObjects *int32 `json:"maxObjects,omitempty"`
 }
 
 // DeletionPolicyStatus is what the controller has made of a DeletionPolicy.

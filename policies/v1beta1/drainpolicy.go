@@ -26,7 +26,7 @@ type DrainPolicy struct {
 	// spec is what the user asks for.
 	//
 	// +required
-	Spec DrainPolicySpec `json:"spec"`
+	Spec DrainPolicySpec `json:"spec,omitzero"`
 
 	// status is what the controller has made of it.
 	//
@@ -41,6 +41,7 @@ type DrainPolicyStatus struct {
 	// waves are the names of the waves in order, for kubectl get.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Waves string `json:"waves,omitempty"`
 }
@@ -60,12 +61,12 @@ type DrainPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	Waves []Wave `json:"waves"`
+	Waves []Wave `json:"waves,omitempty"`
 }
 
 // Wave is what goes at the same time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.onTimeout) || self.onTimeout == 'Wait' || has(self.timeout)",message="onTimeout Proceed needs a timeout: without one the wave waits for ever"
+// +kubebuilder:validation:XValidation:rule="!has(self.onTimeout) || self.onTimeout == 'Wait' || has(self.timeoutSeconds)",message="onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever"
 type Wave struct {
 	// name identifies the wave, in the namespace's conditions too.
 	//
@@ -73,7 +74,7 @@ type Wave struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// resources are what goes in this wave.
 	//
@@ -81,24 +82,22 @@ type Wave struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	Resources []ResourceRule `json:"resources"`
+	Resources []ResourceRule `json:"resources,omitempty"`
 
 	// objectSelector selects objects by their labels; others belong to later waves. Left out, all.
 	//
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// timeout is how long the wave may take before onTimeout applies, from 1s to 24h. Left out,
-	// there is no limit.
+	// timeoutSeconds is how long the wave may take before onTimeout applies, at most a day. Left
+	// out, there is no limit.
 	//
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be between 1s and 24h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// onTimeout is what happens after timeout: Wait waits on and says so in the namespace's
+	// onTimeout is what happens after timeoutSeconds: Wait waits on and says so in the namespace's
 	// conditions, Proceed begins the next wave.
 	//
 	// +optional

@@ -49,6 +49,7 @@ type HeldCollectionSpec struct {
 	// digest is status.digest as the person saw it. What was found later is not part of the decision.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]+$`
 	Digest string `json:"digest,omitempty"`
@@ -72,12 +73,14 @@ type HeldCollectionStatus struct {
 	// policy holds what would also be deleted.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Conclusion string `json:"conclusion,omitempty"`
 
 	// message describes what is held, with the limit that was exceeded and the outcome of a decision.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
@@ -90,17 +93,20 @@ type HeldCollectionStatus struct {
 	// covers how much would be deleted with each.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
 	// held is how many objects have that digest, without what they own.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Held int64 `json:"held,omitempty"`
 
 	// objects is how many objects would go, with all that they own. Above 100,000 it may be more.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Objects int64 `json:"objects,omitempty"`
 
 	// kinds are the same, by kind, the kinds with most objects first.
@@ -123,13 +129,15 @@ type HeldKind struct {
 	// resource is the kind, as in "replicasets.apps".
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	Resource string `json:"resource"`
+	Resource string `json:"resource,omitempty"`
 
 	// objects is how many.
 	//
 	// +required
-	Objects int64 `json:"objects"`
+	// +kubebuilder:validation:Minimum=1
+	Objects int64 `json:"objects,omitempty"`
 }
 
 // HeldSample is one of the objects that are held.
@@ -137,14 +145,16 @@ type HeldSample struct {
 	// object is its kind, namespace and name, as in "replicasets.apps shop/web".
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=640
-	Object string `json:"object"`
+	Object string `json:"object,omitempty"`
 
 	// why says why it would go.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Why string `json:"why"`
+	Why string `json:"why,omitempty"`
 }
 
 // HeldCollectionList is a list of HeldCollection.

@@ -12,7 +12,7 @@ type Match struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="!self.exists(r, 'admissionregistration.k8s.io' in r.apiGroups)",message="the API server asks no webhook about webhook configurations and admission policies, so no policy of Weir holds for them: a ValidatingAdmissionPolicy can guard webhook configurations"
 	// +listType=atomic
-	Resources []ResourceRule `json:"resources"`
+	Resources []ResourceRule `json:"resources,omitempty"`
 
 	// excludeResources are exceptions from resources; '*' is every resource of the groups. Left
 	// out, none.
@@ -90,14 +90,14 @@ type Match struct {
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// conditions are CEL expressions that must all be true. They have the variables and cost limits
+	// matchConditions are CEL expressions that must all be true. They have the variables and cost limits
 	// of ValidatingAdmissionPolicy, without params and authorizer. Left out, every object passes.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
-	Conditions []Condition `json:"conditions,omitempty"`
+	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
 }
 
 // Scope is whether objects are in a namespace, as in ValidatingAdmissionPolicy.
@@ -141,7 +141,7 @@ type ResourceRule struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^(\*|([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?)$`
 	// +listType=set
-	APIGroups []string `json:"apiGroups"`
+	APIGroups []string `json:"apiGroups,omitempty"`
 
 	// resources are lower-case plural names. "*" is every resource of the groups that can be
 	// patched and deleted, except events, leases, Weir's policies and APIServices, which have to be
@@ -153,25 +153,25 @@ type ResourceRule struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	// +listType=set
-	Resources []string `json:"resources"`
+	Resources []string `json:"resources,omitempty"`
 }
 
-// Condition is a named CEL expression.
-type Condition struct {
+// MatchCondition is a named CEL expression.
+type MatchCondition struct {
 	// name identifies the condition, in messages too.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// expression is CEL and yields true or false.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	Expression string `json:"expression"`
+	Expression string `json:"expression,omitempty"`
 }
 
 // ValidationAction is what happens to what a policy rejects, as in ValidatingAdmissionPolicy.

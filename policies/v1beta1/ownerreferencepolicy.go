@@ -26,7 +26,7 @@ type OwnerReferencePolicy struct {
 	// spec is what the user asks for.
 	//
 	// +required
-	Spec OwnerReferencePolicySpec `json:"spec"`
+	Spec OwnerReferencePolicySpec `json:"spec,omitzero"`
 
 	// status is what the controller has made of it.
 	//
@@ -41,7 +41,7 @@ type OwnerReferencePolicySpec struct {
 	// match says which dependents the policy is about.
 	//
 	// +required
-	Match Match `json:"match"`
+	Match Match `json:"match,omitzero"`
 
 	// blockOwnerDeletion is about references that newly set blockOwnerDeletion, by which a
 	// dependent holds up the deletion of its owner. RequirePermission asks for the permission to
