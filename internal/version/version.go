@@ -13,10 +13,10 @@ func Weir() string {
 	return of(release, info)
 }
 
-func of(release string, info *debug.BuildInfo) string {
+func of(built string, info *debug.BuildInfo) string {
 	switch {
-	case release != "":
-		return release
+	case built != "":
+		return built
 	case info != nil && info.Main.Version != "" && info.Main.Version != "(devel)":
 		return info.Main.Version
 	}
