@@ -26,7 +26,7 @@ type lost struct {
 // Decide is the decision on what has been said. With answers to Decision.Discloses it tells more.
 func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	d := Decision{Allowed: true}
-	v := verdict{set: c.set, q: c.q, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned), audited: slices.Clone(c.v.audited), errors: c.v.errors}
+	v := verdict{set: c.set, q: c.q, others: true, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned), audited: slices.Clone(c.v.audited), errors: c.v.errors}
 	q := *c.q
 	q.Answers = answers
 	c.sort() // objects are read in any order

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +38,8 @@ type compiled struct {
 	part          Part
 	risk          string   // what it can stop; empty for nothing
 	asksHow       []string // names of conditions that look at the request
+	message       string   // the policy's own
+	says          *cel.Message
 
 	// One of these, by kind.
 	deletion *deletion
@@ -88,6 +91,7 @@ func compile(s Source) *compiled {
 			c.failurePolicy = cmp.Or(p.Spec.FailurePolicy, v1beta1.Ignore)
 			c.compileActions(p.Spec.ValidationActions)
 			c.compileMatch(&p.Spec.Match)
+			c.compileMessage(p.Spec.PolicyMessage)
 			c.warnOfMatch(&p.Spec.Match)
 			c.warnOfRisk()
 			if p.Spec.BlockOwnerDeletion == v1beta1.BlockClear {
@@ -147,6 +151,7 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 		controllers = cmp.Or(m.KubernetesControllers, v1beta1.ExcludeControllers)
 	}
 	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1beta1.ExcludeControllers}
+	c.only = excluded{users: m.Users, groups: m.Groups, accounts: m.ServiceAccounts}
 	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
 	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
@@ -173,6 +178,17 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
 		}
 	}
+	for i, u := range m.Users {
+		if slices.Contains(systemUsers, u) {
+			c.warn(fmt.Sprintf("spec.match.users[%d]", i), "no policy judges what this user asks for")
+		}
+	}
+	for i, a := range m.ServiceAccounts {
+		if c.exempt.controllers && strings.HasPrefix(a, metav1.NamespaceSystem+"/") {
+			c.warn(fmt.Sprintf("spec.match.serviceAccounts[%d]", i), "the service accounts of kube-system are judged "+
+				"only with kubernetesControllers: Judge")
+		}
+	}
 	for i, r := range m.ExcludeResources {
 		if rest := explicit([]v1beta1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
 			c.warn(fmt.Sprintf("spec.match.excludeResources[%d]", i), fmt.Sprintf("resources does not name %s: there is nothing to exclude", rest[0]))
@@ -195,6 +211,7 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	c.failurePolicy = cmp.Or(p.FailurePolicy, v1beta1.Ignore)
 	c.deletion = d
 	c.compileMatch(&p.Match)
+	c.compileMessage(p.PolicyMessage)
 	c.warnOfMatch(&p.Match)
 	c.warnOfRisk()
 	if p.Protection != nil && p.Match.KubernetesControllers == v1beta1.JudgeControllers && !c.onTrial() {

@@ -31,9 +31,11 @@ func compileConditions(in []v1beta1.MatchCondition, at *field.Path) ([]cel.Condi
 // checkConditions finds conditions of a DeletionPolicy that cannot be meant.
 func (c *compiled) checkConditions() {
 	early := "" // what is decided before anyone asks to delete
-	switch {
-	case c.deletion.propagation != nil:
-		early = "propagation"
+	switch p := c.deletion.propagation; {
+	case p != nil && p.Default != "":
+		early = "propagation.default"
+	case p != nil && len(p.Dependents) > 0:
+		early = "propagation.dependents"
 	case c.deletion.brake != nil:
 		early = "a brake"
 	}
@@ -52,7 +54,7 @@ func (c *compiled) checkConditions() {
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
 		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
-			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is decided before anyone asks to delete it. Write a policy of its own for the protection")
+			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is prepared before anyone asks to delete it. Write a policy of its own for protection and propagation.allowed")
 		}
 	}
 	for _, option := range cel.UnaskedOptions(expressions...) {
@@ -61,8 +63,13 @@ func (c *compiled) checkConditions() {
 	}
 }
 
-// looksBeyondMetadata tells whether any of its conditions needs more of an object than its
-// metadata.
+// tellsBeyondMetadata tells whether any of its conditions, or its message, needs more of an object
+// than its metadata.
+func (c *compiled) tellsBeyondMetadata() bool {
+	return c.looksBeyondMetadata() || c.says != nil && !c.says.MetadataOnly()
+}
+
+// looksBeyondMetadata tells the same of its conditions alone.
 func (c *compiled) looksBeyondMetadata() bool {
 	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.MetadataOnly() })
 }

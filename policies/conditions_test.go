@@ -99,7 +99,7 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 		"protection: {maxDependents: 0}; request.operation == 'CREATE'":                                                           "5: error: it can never be true",
 		"protection: {maxDependents: 0}; request.options.propagationPolicy == 'Orphan'":                                           "5: warning: a client sets the options that it wants",
 		"protection: {maxDependents: 0}; has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'": "",
-		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                                  "5: error: a policy with propagation cannot ask about the request",
+		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                                  "5: error: a policy with propagation.default cannot ask about the request",
 		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                                    "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")

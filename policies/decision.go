@@ -105,6 +105,8 @@ const (
 // finding is something that a policy does not accept.
 type finding struct {
 	policy PolicyKey
+	by     *compiled // whose own message is told; nil: no one's
+	says   string    // that message
 	code   int32
 	// text says what is wrong, on how what is right instead; way may have several lines.
 	text, way string
@@ -123,15 +125,21 @@ func (f finding) short() string {
 		}
 		by += fmt.Sprintf(", because the request meets its %s %s", conditions, strings.Join(f.asksHow, " and "))
 	}
-	return f.text + " (" + by + ")"
+	s := f.text + " (" + by + ")"
+	if f.says != "" {
+		s += ": " + f.says
+	}
+	return s
 }
 
 func (f finding) long() string {
-	s := f.short()
-	if f.way != "" {
-		s += ". " + f.way
+	switch {
+	case f.way == "":
+		return f.short()
+	case f.says != "": // which may end in an address
+		return f.short() + "\n" + f.way
 	}
-	return s
+	return f.short() + ". " + f.way
 }
 
 // verdict gathers what the policies say, in the order in which they are asked, which is fixed.
@@ -142,6 +150,7 @@ type verdict struct {
 	besides                  []finding // warnings about what is done, not about what is not accepted
 	errors                   []PolicyError
 	discloses                []Access
+	others                   bool // what is found is about other objects than the request's
 	// failing is told of what fails in its place; nil: nothing is.
 	failing func(p *compiled, why error)
 }
@@ -150,7 +159,7 @@ func (v *verdict) add(by *compiled, f finding, actions []v1beta1.ValidationActio
 	if !v.q.Part.has(by) {
 		return // it is heard elsewhere
 	}
-	f.policy, f.asksHow = by.key, by.asksHow
+	f.policy, f.by, f.asksHow = by.key, by, by.asksHow
 	for _, a := range actions {
 		switch a {
 		case v1beta1.Deny:
@@ -194,6 +203,9 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 // write puts what was gathered into the decision.
 func (v *verdict) write(d *Decision) {
 	d.Allowed = len(v.refused) == 0
+	for _, list := range [][]finding{v.refused, v.warned, v.audited, v.besides} {
+		v.say(list)
+	}
 	if !d.Allowed {
 		d.Code, d.Reason = 409, metav1.StatusReasonConflict
 		// What cannot be fixed by waiting is the stronger word.

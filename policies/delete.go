@@ -48,6 +48,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		if f := way.notAllowed(q); f != nil {
 			v.add(way.by, *f, way.by.actions)
 		}
+		s.allowedToSome(q, way, ask)
 		if way.trial != nil {
 			way.trial.tell(q, way, &v)
 		}
@@ -220,7 +221,7 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 	}
 	for i, c := range ask.policies {
 		switch {
-		case c.deletion.propagation == nil:
+		case c.deletion.propagation == nil || c.asksWho():
 		case c.onTrial():
 			if trials && trial == nil && ask.matches(i) {
 				trial = c
@@ -230,6 +231,27 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 		}
 	}
 	return nil, trial
+}
+
+// asksWho tells whether it depends on the request whether the policy is about an object. What it
+// allows then holds beside the propagation of another, which the object is prepared for.
+func (c *compiled) asksWho() bool { return c.forSome() || len(c.asksHow) > 0 }
+
+// allowedToSome holds a deletion against what those policies allow, each of them.
+func (s *Set) allowedToSome(q *Question, w propagation, ask *evaluator) {
+	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+		return
+	}
+	w.chosen = true
+	for i, c := range ask.policies {
+		if c.deletion.propagation == nil || !c.asksWho() || !q.Part.has(c) || c.deletion.allows(w.policy) || !ask.matches(i) {
+			continue
+		}
+		w.by = c
+		if f := w.notAllowed(q); f != nil {
+			ask.v.add(c, *f, c.actions)
+		}
+	}
 }
 
 // optionAsks is the propagation that a DELETE asks for by its options.

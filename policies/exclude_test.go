@@ -96,6 +96,10 @@ func TestWhomAPolicyExcludes(t *testing.T) {
 		"excludeServiceAccounts: [c/robot, 'c/*']":          {true, true},
 		"excludeServiceAccounts: ['ci/*']":                  {true, false},
 		"excludeServiceAccounts: [a/b], excludeUsers: [ci]": {true, true},
+		"users: [\"bob's\"]":                                {true, false},
+		"users: [alice], groups: [ops]":                     {true, false},
+		"users: [alice], serviceAccounts: ['ci/*']":         {false, true},
+		"groups: [ops], excludeUsers: [\"bob's\"]":          {false, false},
 	} {
 		set := Build(nil, sources(t, "f", policyWith("DeletionPolicy", about+", "+match)), Options{})
 		if p := set.Problems(); len(p) > 0 {
@@ -110,6 +114,7 @@ func TestWhomAPolicyExcludes(t *testing.T) {
 // dropped.
 func TestAnEntryDropsWhomAllExclude(t *testing.T) {
 	parts := []string{"excludeUsers: [alice]", "excludeUsers: [alice, bob]", "excludeGroups: [dev]", "excludeServiceAccounts: ['ci/*']", "excludeServiceAccounts: [ci/robot]",
+		"users: [bob]", "groups: [dev]", "serviceAccounts: ['ci/*']",
 		"kubernetesControllers: Judge", "resourceNames: [web]", "resourceNames: [web, api]", "scope: Namespaced", "scope: Cluster",
 		"excludeResources: [{apiGroups: [apps], resources: [statefulsets]}]", "excludeResources: [{apiGroups: [apps], resources: ['*']}]"}
 	resources := []string{"apiGroups: [apps], resources: [deployments]", "apiGroups: [apps], resources: [deployments, statefulsets]", "apiGroups: ['*'], resources: ['*']"}

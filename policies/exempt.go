@@ -111,7 +111,8 @@ func another(q *Question) bool {
 	return asked != "" && asked != finalizerAsks(object(q.OldObject))
 }
 
-// excluded are those whose requests a policy does not judge, beside those that none does.
+// excluded are those whose requests a policy does not judge, beside those that none does; or some
+// whose requests alone it judges.
 type excluded struct {
 	users, groups []string
 	accounts      []string // NAMESPACE/NAME, NAMESPACE/*
@@ -172,22 +173,50 @@ func excludedByAll(all []*compiled) excluded {
 // notExcluded says in CEL that a request is none of those that are not judged; empty if there are
 // none.
 func (s *excluded) notExcluded() string {
+	parts := s.parts()
+	for i := range parts {
+		parts[i] = "!(" + parts[i] + ")"
+	}
+	return strings.Join(parts, " && ")
+}
+
+// included says in CEL that a request is one of them; empty if there are none.
+func (s *excluded) included() string { return strings.Join(s.parts(), " || ") }
+
+func (s *excluded) parts() []string {
 	var parts []string
 	if len(s.users) > 0 {
-		parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username in "+celList(s.users)+")")
+		parts = append(parts, "has(request.userInfo.username) && request.userInfo.username in "+celList(s.users))
 	}
 	if len(s.groups) > 0 {
-		parts = append(parts, "!(has(request.userInfo.groups) && request.userInfo.groups.exists(g, g in "+celList(s.groups)+"))")
+		parts = append(parts, "has(request.userInfo.groups) && request.userInfo.groups.exists(g, g in "+celList(s.groups)+")")
 	}
 	for _, a := range s.accounts {
 		name, prefix := userOf(a)
 		if prefix {
-			parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username.startsWith("+celString(name)+"))")
+			parts = append(parts, "has(request.userInfo.username) && request.userInfo.username.startsWith("+celString(name)+")")
 		} else {
-			parts = append(parts, "!(has(request.userInfo.username) && request.userInfo.username == "+celString(name)+")")
+			parts = append(parts, "has(request.userInfo.username) && request.userInfo.username == "+celString(name))
 		}
 	}
-	return strings.Join(parts, " && ")
+	return parts
+}
+
+// onlyThese are those whose requests any of the policies of an entry judges; nobody if one judges
+// everyone's.
+func onlyThese(all []*compiled) (out excluded) {
+	for _, c := range all {
+		if !c.forSome() {
+			return excluded{}
+		}
+		out.users, out.groups = append(out.users, c.only.users...), append(out.groups, c.only.groups...)
+		out.accounts = append(out.accounts, c.only.accounts...)
+	}
+	for _, list := range []*[]string{&out.users, &out.groups, &out.accounts} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return out
 }
 
 // notControllers says in CEL that a request is none of Kubernetes' controllers, or about a resource

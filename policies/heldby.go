@@ -80,7 +80,7 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	case w.beginsAtOnce(q) && unknown != nil:
 		ask.v.fail(by, "the delete of "+q.what(), unknown)
 	case exceeds:
-		ask.v.besides = append(ask.v.besides, finding{policy: by.key,
+		ask.v.besides = append(ask.v.besides, finding{policy: by.key, by: by,
 			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1beta1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
 	}
 	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)

@@ -42,6 +42,7 @@ func (s *Set) InProcess(v *version.Version) []InProcess {
 			continue
 		}
 		p := inProcess{set: s, c: c}
+		p.ownMessage(v)
 		switch {
 		case c.deletion != nil:
 			p.compileDeletion()
@@ -65,6 +66,7 @@ type inProcess struct {
 	conditions  []admissionregistrationv1.MatchCondition
 	variables   []admissionregistrationv1.Variable
 	validations []admissionregistrationv1.Validation
+	says        bool // there is a variable message
 	left        []LeftOut
 }
 
@@ -81,8 +83,25 @@ func (p *inProcess) let(name, expression string) {
 }
 
 // refuse refuses a request of which none of the alternatives is true, and for which all conditions
-// about the namespace are: only validations see that. What is said is CEL, too.
-func (p *inProcess) refuse(says string, alternatives ...string) {
+// about the namespace are: only validations see that. What is wrong, and the way on, are CEL, too;
+// the policy's own message is between them. If its expression fails, the API server tells all of
+// fallback in their place.
+func (p *inProcess) refuse(what, way string, alternatives ...string) {
+	says, fallback := what, ""
+	switch {
+	case p.says:
+		own := ""
+		if p.c.message != "" {
+			own = ": " + p.c.message
+		}
+		says += " + (variables.message.trim() == '' ? " + celString(own) + " : ': ' + variables.message)"
+		fallback = p.c.key.String() + " refuses it" + own
+	case p.c.message != "":
+		says += " + " + celString(": "+p.c.message)
+	}
+	if way != "" {
+		says += " + '. ' + " + way
+	}
 	for _, one := range p.c.conditions {
 		if cel.Mentions(one.Expression, admissioncel.NamespaceVarName) {
 			alternatives = append([]string{"!(" + one.Expression + ")"}, alternatives...)
@@ -90,7 +109,20 @@ func (p *inProcess) refuse(says string, alternatives ...string) {
 	}
 	forbidden := metav1.StatusReasonForbidden
 	p.validations = append(p.validations, admissionregistrationv1.Validation{
-		Expression: strings.Join(alternatives, " || "), MessageExpression: says, Reason: &forbidden})
+		Expression: strings.Join(alternatives, " || "), Message: fallback, MessageExpression: says, Reason: &forbidden})
+}
+
+// ownMessage has the API server evaluate the policy's messageExpression.
+func (p *inProcess) ownMessage(v *version.Version) {
+	if p.c.says == nil {
+		return
+	}
+	if err := p.c.says.KnownIn(v); err != nil {
+		p.leaveOut("spec.messageExpression", fmt.Sprintf("Kubernetes %s does not know it: %v", v, err))
+		return
+	}
+	p.says = true
+	p.let("message", p.c.says.Expression)
 }
 
 // In CEL: what a request is about, as Question.what says it, and as it is named to kubectl.
@@ -169,8 +201,8 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 	}
 	confirm := "kubectl annotate ' + variables.pasted + ' --overwrite " +
 		v1beta1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
-	p.refuse("variables.what + ' may not be deleted without confirmation. "+
-		"To delete it, confirm and delete again: "+confirm, passes...)
+	p.refuse("variables.what + ' may not be deleted without confirmation'",
+		"'To delete it, confirm and delete again: "+confirm, passes...)
 	p.guardSelection(confirm)
 }
 
@@ -204,8 +236,8 @@ func (p *inProcess) guardSelection(confirm string) {
 	if !p.c.guards() {
 		passes = append(passes, "variables.ending")
 	}
-	p.refuse("variables.what + ' may not be updated without confirmation: it would no longer be protected. "+
-		"To update it, confirm and update again: "+confirm, passes...)
+	p.refuse("variables.what + ' may not be updated without confirmation: it would no longer be protected'",
+		"'To update it, confirm and update again: "+confirm, passes...)
 }
 
 // propagate holds what deletes ask for against what is allowed.
@@ -220,7 +252,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 		return
 	}
 	for _, c := range p.set.deletion.all {
-		if c != p.c && c.ready() && c.deletion.propagation != nil {
+		if c != p.c && c.ready() && c.deletion.propagation != nil && !c.asksWho() && !p.c.asksWho() {
 			p.leaveOut("spec.priority", "the API server asks every policy that is about an object, not only the first")
 			break
 		}
@@ -243,7 +275,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 		passes = append(passes, isOneOf(never))
 	}
 	p.refuse("variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
-		oneOf(propagation.Allowed)+". To delete it as allowed: kubectl delete ' + variables.pasted + "+
+		oneOf(propagation.Allowed)+"'", "'To delete it as allowed: kubectl delete ' + variables.pasted + "+
 		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
 }
 
@@ -272,6 +304,7 @@ func (p *inProcess) whom(collectors bool) {
 	}
 	p.match("not-system", system)
 	p.match("not-excluded", p.c.exempt.notExcluded())
+	p.match("of-some", p.c.only.included())
 	if p.c.exempt.controllers {
 		controllers := notControllers(nil)
 		if collectors {
@@ -298,7 +331,7 @@ func (p *inProcess) compileOwners() {
 	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
 	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
-		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it'",
+		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it'", "",
 			"request.operation != 'UPDATE'",
 			"authorizer.group(request.resource.group).resource(request.resource.resource)"+
 				".namespace(has(request.namespace) ? request.namespace : '').name(object.metadata.name).check('delete').allowed()")
@@ -306,7 +339,8 @@ func (p *inProcess) compileOwners() {
 	switch o.BlockOwnerDeletion {
 	case v1beta1.BlockDeny:
 		p.updates, p.creates = ownerSubresources, true
-		p.refuse("variables.what + ' may not block the deletion of its owner. Leave out blockOwnerDeletion, or set it to false'",
+		p.refuse("variables.what + ' may not block the deletion of its owner'",
+			"'Leave out blockOwnerDeletion, or set it to false'",
 			"!"+has("object", "ownerReferences"),
 			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+
 				has("oldObject", "ownerReferences")+" && oldObject.metadata.ownerReferences.exists(o, o.uid == r.uid && "+

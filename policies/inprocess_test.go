@@ -60,6 +60,10 @@ func TestTheAPIServerJudgesAsWeirDoes(t *testing.T) {
 			if weir.Allowed != (server == "") {
 				t.Fatalf("%s\n%+v\nWeir: %t %s\nthe API server: %s", text, q, weir.Allowed, weir.Message, server)
 			}
+			if own := "see the runbook"; !weir.Allowed && strings.Contains(text, "runbook") &&
+				!(strings.Contains(weir.Message, own) && strings.Contains(server, own)) {
+				t.Fatalf("%s\nof its own message Weir says %s\nthe API server: %s", text, weir.Message, server)
+			}
 			if weir.Allowed {
 				passed++
 			} else {
@@ -108,6 +112,8 @@ func randomPolicy(t *rapid.T) string {
 			", excludeGroups: [admins]",
 			", excludeServiceAccounts: [x/a]",
 			", excludeServiceAccounts: [x/*]",
+			", users: [bob], groups: [admins]",
+			", serviceAccounts: [x/*], excludeUsers: [bob]",
 		) +
 		one(
 			"controllers",
@@ -156,11 +162,15 @@ func randomPolicy(t *rapid.T) string {
 		match += conditions + objects
 	}
 	return fmt.Sprintf(
-		"{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: p}, spec: {match: {resources: %s}, %s, failurePolicy: %s}}",
+		"{apiVersion: weir.dev/v1beta1, kind: %s, metadata: {name: p}, spec: {match: {resources: %s}, %s, failurePolicy: %s%s}}",
 		kind,
 		match,
 		spec,
 		one("failurePolicy", "Fail", "Ignore"),
+		one("message", "", "", `, message: "see the runbook's page"`,
+			`, messageExpression: "'see the runbook of ' + request.operation"`,
+			`, message: see the runbook, messageExpression: "' '"`,
+			`, message: see the runbook, messageExpression: "'x' + object.metadata.labels['none']"`),
 	)
 }
 
@@ -311,7 +321,7 @@ func newJudge(t *rapid.T, p InProcess) *judge {
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
 	}
 	for _, v := range spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Reason: v.Reason})
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
 	compile := func(list []admissioncel.ExpressionAccessor) admissioncel.ConditionEvaluator {
@@ -440,6 +450,7 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},
 		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
 		"a condition that is too new": {`match: {matchConditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.matchConditions[0].expression: Kubernetes 1.29 does not know it", false},
+		"a message that is too new":   {`protection: {confirmation: Required, inCascades: Ignore}, messageExpression: "string(ip('10.0.0.1'))"`, "1.29", "spec.messageExpression: Kubernetes 1.29 does not know it", true},
 		"nothing":                     {`protection: {confirmation: Required, inCascades: Ignore}`, "1.30", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

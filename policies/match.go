@@ -22,6 +22,7 @@ type matcher struct {
 	names      []string // empty: all
 	scope      v1beta1.Scope
 	exempt     excluded
+	only       excluded        // whose requests are judged; nobody: everyone's
 	namespaces labels.Selector // nil: all
 	objects    labels.Selector // nil: all
 	conditions []cel.Condition
@@ -143,11 +144,16 @@ func (m *matcher) matches(e *evaluation) (bool, error) {
 	return e.All(m.conditions)
 }
 
+// forSome tells whether the policy judges the requests of some users only.
+func (m *matcher) forSome() bool {
+	return len(m.only.users)+len(m.only.groups)+len(m.only.accounts) > 0
+}
+
 func (m *matcher) selects(q *Question) (bool, error) {
 	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) || len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
 		return false, nil
 	}
-	if !q.anyUser && m.exempt.has(q.User) {
+	if !q.anyUser && (m.exempt.has(q.User) || m.forSome() && !m.only.has(q.User)) {
 		return false, nil
 	}
 	if m.namespaces == nil {

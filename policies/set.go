@@ -214,10 +214,10 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	return some, full
 }
 
-// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource needs more
-// of an object than its metadata.
+// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource, or its
+// message, needs more of an object than its metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
-	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).looksBeyondMetadata)
+	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).tellsBeyondMetadata)
 }
 
 // addingFinalizers are the policies that may want the finalizer added to objects of a resource.

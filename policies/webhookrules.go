@@ -99,7 +99,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
-		if adds && c.ready() && (c.deletion.propagation != nil || c.deletion.brake != nil) && !c.onTrial() {
+		if adds && c.ready() && (c.deletion.propagation != nil && !c.asksWho() || c.deletion.brake != nil) && !c.onTrial() {
 			// A policy that does not add the finalizer itself can still, by its priority, have that
 			// of another removed. Finalizers are never waited for, whatever the failurePolicy: what
 			// has none gets it when it is deleted, or by back-fill, and nothing is created or
@@ -277,6 +277,8 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	if e.webhook != WebhookAddFinalizer { // which is about what an object is, whoever writes it
 		all := excludedByAll(e.policies)
 		add("not-excluded", all.notExcluded())
+		only := onlyThese(e.policies)
+		add("of-some", only.included())
 		var judged []schema.GroupResource
 		judging := 0
 		for _, c := range e.policies {

@@ -27,6 +27,8 @@ spec:
     dependents: [{apiGroups: [""], resources: [persistentvolumeclaims], action: Orphan}]
   protection: {maxDependents: 3, confirmation: Required}
   brake: {maxObjects: 500}
+  message: ask storage
+  messageExpression: "'ask ' + oldObject.metadata.name"
 `,
 	"ownerreferencepolicies": `
 apiVersion: weir.dev/v1beta1
@@ -39,6 +41,7 @@ spec:
     matchConditions: [{name: one, expression: "true"}]
   blockOwnerDeletion: RequirePermission
   rules: {dangling: Deny}
+  message: ask storage
 `,
 	"drainpolicies": `
 apiVersion: weir.dev/v1beta1
@@ -80,6 +83,7 @@ func resourceRules(at string) []breach {
 // matchRules are the breaches of Match.
 func matchRules() []breach {
 	return append(slices.Concat(resourceRules("spec.match.resources"), resourceRules("spec.match.excludeResources")), []breach{
+		{"spec.match.serviceAccounts[] pattern", "spec.match.serviceAccounts", []any{"ci:robot"}, "should match"},
 		{"spec.match.excludeServiceAccounts[] pattern", "spec.match.excludeServiceAccounts", []any{"ci:robot"}, "should match"},
 		{"spec.match.resources says the API server asks no webhook about webhook configurations and admission policies, so no policy of Weir holds for them: a ValidatingAdmissionPolicy can guard webhook configurations",
 			"spec.match.resources[0].apiGroups", []any{"apps", "admissionregistration.k8s.io"}, "asks no webhook about"},
@@ -93,6 +97,11 @@ var breaches = map[string][]breach{
 		{"spec.propagation says allowed must contain default: a delete that asks for nothing would be refused", "spec.propagation.allowed", []any{"Orphan"}, "allowed must contain default"},
 		{"spec.protection says guardSelection Refuse needs confirmation Required: an update can only be confirmed", "spec.protection", object{"maxDependents": int64(1), "guardSelection": "Refuse"}, "guardSelection Refuse needs confirmation Required"},
 		{"spec.protection says set maxDependents, or confirmation to Required, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
+		{"spec says a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it",
+			"spec.match.users", []any{"bob"}, "a policy for some users can have protection and propagation.allowed"},
+		{"spec says a policy for some users cannot have inCascades Refuse: a collector does not say for whom it deletes", "spec", object{
+			"match":      object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}, "groups": []any{"agents"}},
+			"protection": object{"confirmation": "Required", "inCascades": "Refuse"}}, "cannot have inCascades Refuse"},
 		{"spec says set propagation, protection or brake: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}}}, "a policy without any asks for nothing"},
 	}),
 	"ownerreferencepolicies": slices.Concat(matchRules(), validationActions, []breach{
@@ -109,8 +118,9 @@ var breaches = map[string][]breach{
 	},
 }
 
-// validationActions is held alike by the policies that have it.
+// validationActions and the message are held alike by the policies that have them.
 var validationActions = []breach{
+	{"spec.message pattern", "spec.message", "two\nlines", "should match"},
 	{"spec.validationActions says Deny and Warn cannot be used together: a refusal already says what a warning would", "spec.validationActions", []any{"Deny", "Warn"}, "Deny and Warn cannot be used together"},
 }
 

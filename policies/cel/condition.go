@@ -36,23 +36,34 @@ var compiler = sync.OnceValue(func() admissioncel.Compiler {
 })
 
 // expression is what the compiler wants to know of an expression.
-type expression string
+type expression struct {
+	text   string
+	yields *cel.Type
+}
 
 // GetExpression implements cel.ExpressionAccessor.
-func (e expression) GetExpression() string { return string(e) }
+func (e expression) GetExpression() string { return e.text }
 
 // ReturnTypes implements cel.ExpressionAccessor.
-func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{cel.BoolType} }
+func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
+
+// compile compiles with the stored environment, which is that of configuration files: everything
+// this version of Kubernetes knows.
+func (e expression) compile() (cel.Program, error) {
+	r := compiler().CompileCELExpression(e, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	if r.Error != nil {
+		return nil, errors.New(oneLine(r.Error.Detail))
+	}
+	return r.Program, nil
+}
 
 // Compile compiles an expression for a policy whose field is at. An error is one line.
 func Compile(name, text, at string) (Condition, error) {
-	// The stored environment is that of configuration files: everything this version of Kubernetes
-	// knows.
-	r := compiler().CompileCELExpression(expression(text), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
-	if r.Error != nil {
-		return Condition{}, errors.New(oneLine(r.Error.Detail))
+	program, err := expression{text, cel.BoolType}.compile()
+	if err != nil {
+		return Condition{}, err
 	}
-	c := Condition{Name: name, Expression: text, At: at, program: r.Program, metadataOnly: metadataOnly(text)}
+	c := Condition{Name: name, Expression: text, At: at, program: program, metadataOnly: metadataOnly(text)}
 	c.countable = c.metadataOnly && countable(text)
 	if p := unmetered(text); p != nil {
 		c.program, c.most = p, uint64(len(text))

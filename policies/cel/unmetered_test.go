@@ -45,7 +45,7 @@ func TestUnmeteredMeansTheSame(t *testing.T) {
 		if fast == nil {
 			t.Fatalf("%s is not bounded", text)
 		}
-		slow := compiler().CompileCELExpression(expression(text), admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+		slow := compiler().CompileCELExpression(expression{text, cel.BoolType}, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
 		if slow.Error != nil {
 			return // a policy with it would be broken
 		}

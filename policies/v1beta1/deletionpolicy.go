@@ -42,6 +42,8 @@ type DeletionPolicy struct {
 // DeletionPolicySpec is what the user asks for.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake)",message="set propagation, protection or brake: a policy without any asks for nothing"
+// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents))",message="a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it"
+// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.protection) || !has(self.protection.inCascades) || self.protection.inCascades != 'Refuse'",message="a policy for some users cannot have inCascades Refuse: a collector does not say for whom it deletes"
 type DeletionPolicySpec struct {
 	// match says which objects the policy is about. Its conditions are always evaluated as for the
 	// DELETE of the object: object is null, oldObject is the object.
@@ -94,6 +96,8 @@ type DeletionPolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Ignore
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+
+	PolicyMessage `json:",inline"`
 }
 
 // PropagationPolicy is what becomes of dependents, as in DeleteOptions.
@@ -229,7 +233,7 @@ type Protection struct {
 	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The
 	// delete of a Namespace or CustomResourceDefinition that holds such objects is refused at once,
 	// and that of another owner where the answer is cheap. Left out, it is Refuse where
-	// confirmation is Required, and Ignore otherwise.
+	// confirmation is Required and the policy is for everyone, and Ignore otherwise.
 	//
 	// +optional
 	InCascades InCascades `json:"inCascades,omitempty"`

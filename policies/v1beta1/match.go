@@ -47,6 +47,39 @@ type Match struct {
 	// +optional
 	KubernetesControllers ControllerRule `json:"kubernetesControllers,omitempty"`
 
+	// users are those whose requests are judged, with groups and serviceAccounts: of one of these a
+	// request has to be. With all three left out, everyone's are. A DeletionPolicy for some has no
+	// brake, propagation.default or propagation.dependents, and does not judge collectors.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	Users []string `json:"users,omitempty"`
+
+	// groups are groups of users whose requests are judged. Left out, see users.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	Groups []string `json:"groups,omitempty"`
+
+	// serviceAccounts are service accounts whose requests are judged: NAMESPACE/NAME, or
+	// NAMESPACE/*. Left out, see users.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	// +listType=set
+	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
+
 	// excludeUsers are users whose requests are not judged. Left out, none.
 	//
 	// +optional

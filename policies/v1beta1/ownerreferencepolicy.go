@@ -84,6 +84,8 @@ type OwnerReferencePolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Ignore
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+
+	PolicyMessage `json:",inline"`
 }
 
 // BlockOwnerDeletion is what is asked of a reference that blocks its owner's deletion.

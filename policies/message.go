@@ -1,0 +1,61 @@
+package policies
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/cel"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// mostMessage is how many bytes of a policy's own message are told, as in the schema.
+const mostMessage = 1024
+
+// compileMessage compiles what a policy says itself.
+func (c *compiled) compileMessage(m v1beta1.PolicyMessage) {
+	c.message = m.Message
+	if m.MessageExpression == "" {
+		return
+	}
+	at := field.NewPath("spec", "messageExpression")
+	var err error
+	if c.says, err = cel.CompileMessage(m.MessageExpression); err != nil {
+		c.problem(field.Invalid(at, field.OmitValueType{}, err.Error()))
+		return
+	}
+	if c.deletion != nil && cel.LooksInto(m.MessageExpression, admissioncel.ObjectVarName) {
+		c.warn(at.String(), "it is evaluated as for a DELETE, where object is null: it fails, and message is told. "+
+			"Use oldObject")
+	}
+}
+
+// messageFor is what the policy says itself of a request, in one line; empty for nothing. The
+// expression is only asked where the policy is about the object of the request.
+func (c *compiled) messageFor(q *Question, about bool) string {
+	if c.says != nil && about {
+		if c.deletion != nil && q.Operation != Delete {
+			q = q.deleting(q.OldObject, q.oldObject)
+		}
+		e := evaluate(q, nil)
+		text := strings.TrimSpace(e.Text(c.says))
+		if text != "" && len(text) <= mostMessage && !strings.ContainsAny(text, "\r\n") {
+			return words.Printable(text)
+		}
+	}
+	return words.Printable(c.message)
+}
+
+// say puts what the policies say themselves into findings: each once, beside the first of its
+// findings. One that could not be judged says nothing.
+func (v *verdict) say(list []finding) {
+	said := map[*compiled]bool{}
+	for i := range list {
+		f := &list[i]
+		if f.by != nil && !f.unjudged && !said[f.by] {
+			f.says, said[f.by] = f.by.messageFor(v.q, !v.others), true
+		}
+	}
+}
