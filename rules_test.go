@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"":                 {"cmd"},
 	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
 	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1"},
+	"archive/restore":  {"policies/v1beta1"},
 	"ask/page":         {"ask/insight", "ask/snapshot"},
 	"cmd/kubectl-weir": {"ask"},
 	"cmd/reference":    {"cmd", "ask"},
@@ -89,7 +90,7 @@ func TestPurePackagesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	pure := map[string]int{}
-	list := regexp.MustCompile(`(controller|ask|internal|policies)/[({]([a-z0-9/]+(?:[,|][a-z0-9/]+)*)[)}]`)
+	list := regexp.MustCompile(`(controller|ask|internal|policies|archive)/[({]([a-z0-9/]+(?:[,|][a-z0-9/]+)*)[)}]`)
 	for _, m := range list.FindAllStringSubmatch(string(config), -1) {
 		for name := range strings.FieldsFuncSeq(m[2], func(r rune) bool { return r == ',' || r == '|' }) {
 			pure[m[1]+"/"+name]++

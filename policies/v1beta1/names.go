@@ -13,6 +13,9 @@ const (
 	// KeptAnnotation is on an object that a policy protects and that was garbage: why Weir released
 	// it from its owners instead.
 	KeptAnnotation = "weir.dev/kept"
+	// RestoredAnnotation is on an object that was restored: TREE/UID, where it was recorded, and the
+	// uid that it had there.
+	RestoredAnnotation = "weir.dev/restored"
 	// DrainAnnotation is, on a terminating Namespace, the name of the wave that drains now.
 	DrainAnnotation = "weir.dev/drain"
 	// DrainSinceAnnotation is, on a terminating Namespace, when that wave began, as RFC 3339: what the wave's timeout is

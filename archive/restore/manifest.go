@@ -1,0 +1,181 @@
+package restore
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// foreignFinalizers are those that their components add to every object that is to have them, and
+// that of the garbage collector. What others put there stays.
+var foreignFinalizers = []string{"foregroundDeletion", "orphan", v1beta1.Finalizer,
+	"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "customresourcecleanup.apiextensions.k8s.io",
+	"batch.kubernetes.io/job-tracking", "service.kubernetes.io/load-balancer-cleanup"}
+
+// ended are annotations that say something of the object that is gone.
+var ended = []string{v1beta1.RestoredAnnotation, v1beta1.ArmedAtAnnotation,
+	v1beta1.ConfirmDeleteAnnotation, v1beta1.KeptAnnotation,
+	v1beta1.DrainAnnotation, v1beta1.DrainSinceAnnotation, v1beta1.DrainSealAnnotation,
+	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"}
+
+// Manifest is an object as its user would write it: without what the API server and controllers
+// write, without owners, and without status.
+func Manifest(kind Kind, o *unstructured.Unstructured) *unstructured.Unstructured {
+	out := o.DeepCopy()
+	delete(out.Object, "status")
+	out.Object["metadata"] = map[string]any{}
+	out.SetName(o.GetName())
+	out.SetNamespace(o.GetNamespace())
+	if labels := o.GetLabels(); len(labels) > 0 {
+		out.SetLabels(labels)
+	}
+	annotations := maps.Clone(o.GetAnnotations())
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return slices.Contains(ended, name) })
+	if len(annotations) > 0 {
+		out.SetAnnotations(annotations)
+	}
+	foreign := func(f string) bool { return slices.Contains(foreignFinalizers, f) }
+	if finalizers := slices.DeleteFunc(o.GetFinalizers(), foreign); len(finalizers) > 0 {
+		out.SetFinalizers(finalizers)
+	}
+	switch kind.GroupResource {
+	case jobs:
+		// The API server selects the pods of a Job by its uid, and refuses the selector of another.
+		if manual, _, _ := unstructured.NestedBool(out.Object, "spec", "manualSelector"); !manual {
+			unstructured.RemoveNestedField(out.Object, "spec", "selector")
+			for _, label := range []string{"controller-uid", "job-name"} {
+				dropLabel(out.Object, label)
+				dropLabel(out.Object, "batch.kubernetes.io/"+label)
+			}
+		}
+	case pods:
+		unstructured.RemoveNestedField(out.Object, "spec", "nodeName") // which may be gone: it is scheduled anew
+		unstructured.RemoveNestedField(out.Object, "spec", "ephemeralContainers")
+	}
+	return out
+}
+
+// dropLabel drops a label of a Job and of its pods.
+func dropLabel(job map[string]any, label string) {
+	unstructured.RemoveNestedField(job, "metadata", "labels", label)
+	unstructured.RemoveNestedField(job, "spec", "template", "metadata", "labels", label)
+}
+
+func annotate(o *unstructured.Unstructured, name, value string) {
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	o.SetAnnotations(annotations)
+}
+
+// takeOver has an object replace another one: exactly this one, whose owners and finalizers stay,
+// since somebody may rely on them.
+func takeOver(o, live *unstructured.Unstructured) {
+	o.SetUID(live.GetUID())
+	o.SetResourceVersion(live.GetResourceVersion())
+	o.SetOwnerReferences(live.GetOwnerReferences())
+	finalizers := live.GetFinalizers()
+	for _, f := range o.GetFinalizers() {
+		if !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	o.SetFinalizers(finalizers)
+}
+
+// equal tells whether two objects are the same to their users.
+func equal(kind Kind, a, b *unstructured.Unstructured) bool {
+	a, b = Manifest(kind, a), Manifest(kind, b)
+	b.SetAPIVersion(a.GetAPIVersion())
+	a.SetFinalizers(nil)
+	b.SetFinalizers(nil)
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
+}
+
+// statusOf is the status that can be restored: that of a custom resource, without the generations
+// that it is of. They would hide the edits until the new object is as old.
+func statusOf(i *item) (status any, ok bool) {
+	status, ok = i.record.Object.Object["status"]
+	if !ok || !i.kind.Custom {
+		return nil, false
+	}
+	return withoutGenerations(status), true
+}
+
+func withoutGenerations(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, below := range v {
+			if k != "observedGeneration" {
+				out[k] = withoutGenerations(below)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for n, below := range v {
+			out[n] = withoutGenerations(below)
+		}
+		return out
+	}
+	return v
+}
+
+// WithoutAddresses is an object without the addresses and ports that the API server chooses where
+// none are asked for; false if it asks for none.
+func WithoutAddresses(o *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
+	if o.GetKind() != "Service" || o.GetAPIVersion() != "v1" {
+		return nil, false
+	}
+	out := o.DeepCopy()
+	spec, _, _ := unstructured.NestedMap(out.Object, "spec")
+	if spec["clusterIP"] != "None" {
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	}
+	delete(spec, "healthCheckNodePort")
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		if port, ok := port.(map[string]any); ok {
+			delete(port, "nodePort")
+		}
+	}
+	out.Object["spec"] = spec
+	return out, !equality.Semantic.DeepEqual(out.Object, o.Object)
+}
+
+// conditionIsTrue tells whether a status has a condition.
+func conditionIsTrue(o *unstructured.Unstructured, types ...string) bool {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["status"] == "True" {
+			if name, _ := c["type"].(string); slices.Contains(types, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func phaseOf(o *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+	return phase
+}
+
+func paused(o *unstructured.Unstructured) bool {
+	is, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
+	return is
+}
+
+func hasLabel(o *unstructured.Unstructured, name, prefix string) bool {
+	value, ok := o.GetLabels()[name]
+	return ok && strings.HasPrefix(value, prefix)
+}

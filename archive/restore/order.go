@@ -1,0 +1,108 @@
+package restore
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	namespaces  = schema.GroupResource{Resource: "namespaces"}
+	secrets     = schema.GroupResource{Resource: "secrets"}
+	services    = schema.GroupResource{Resource: "services"}
+	pods        = schema.GroupResource{Resource: "pods"}
+	claims      = schema.GroupResource{Resource: "persistentvolumeclaims"}
+	volumes     = schema.GroupResource{Resource: "persistentvolumes"}
+	deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+	replicasets = schema.GroupResource{Group: "apps", Resource: "replicasets"}
+	jobs        = schema.GroupResource{Group: "batch", Resource: "jobs"}
+)
+
+// ranks is the order of kinds, where owners do not decide it. What others name comes before them:
+// pods would run without a NetworkPolicy or the defaults of a LimitRange that comes later. What is
+// in the way of others comes last.
+var ranks = func() map[schema.GroupResource]int {
+	ranks := map[schema.GroupResource]int{}
+	for rank, kinds := range [][]string{
+		{"customresourcedefinitions.apiextensions.k8s.io"},
+		{"namespaces"},
+		{"clusterroles.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io"},
+		{"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"},
+		{"serviceaccounts", "priorityclasses.scheduling.k8s.io", "storageclasses.storage.k8s.io",
+			"runtimeclasses.node.k8s.io"},
+		{"secrets", "configmaps", "limitranges", "networkpolicies.networking.k8s.io"},
+		{"persistentvolumes"},
+		{"persistentvolumeclaims", "services"},
+		{""}, // the rest
+		{"resourcequotas"},
+		{"apiservices.apiregistration.k8s.io",
+			"validatingadmissionpolicies.admissionregistration.k8s.io",
+			"mutatingadmissionpolicies.admissionregistration.k8s.io"},
+		{"validatingwebhookconfigurations.admissionregistration.k8s.io",
+			"mutatingwebhookconfigurations.admissionregistration.k8s.io",
+			"validatingadmissionpolicybindings.admissionregistration.k8s.io",
+			"mutatingadmissionpolicybindings.admissionregistration.k8s.io"},
+	} {
+		for _, k := range kinds {
+			ranks[schema.ParseGroupResource(k)] = rank
+		}
+	}
+	return ranks
+}()
+
+func rankOf(kind schema.GroupResource) int {
+	if rank, ok := ranks[kind]; ok {
+		return rank
+	}
+	return ranks[schema.GroupResource{}]
+}
+
+// visit is how far an item has been put in order.
+type visit int
+
+const (
+	unvisited visit = iota
+	visiting
+	visited
+)
+
+// ordered has each step after those that it needs. A cycle of owners is cut at the object that is
+// met first: whoever closes the cycle is made without the reference, which is added at the end.
+func (p *planning) ordered() []*Step {
+	for _, i := range p.items {
+		p.visit(i)
+	}
+	return append(p.out, p.last...)
+}
+
+func (p *planning) visit(i *item) {
+	if i.state != unvisited || i.step == nil {
+		return
+	}
+	for _, need := range i.needs {
+		if need.state == visiting {
+			return // an owner of its own definition, or of its namespace: its turn comes after that
+		}
+		p.visit(need)
+	}
+	i.state = visiting
+	for _, owner := range i.owners {
+		p.visit(owner)
+	}
+	i.state = visited
+	s := i.step
+	var later []Link
+	s.Links = slices.DeleteFunc(s.Links, func(l Link) bool {
+		if p.byRef[l.Owner].state == visited && l.Owner != i.ref {
+			return false
+		}
+		later = append(later, l)
+		return true
+	})
+	p.out = append(p.out, s)
+	if len(later) > 0 || i.pauses {
+		p.last = append(p.last, &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
+			Why: "now that all else is there", Links: later, Unpause: i.pauses})
+	}
+}

@@ -1,0 +1,206 @@
+package restore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Record is an object as it was when it was deleted.
+type Record struct {
+	Resource schema.GroupVersionResource
+	Object   *unstructured.Unstructured
+}
+
+// A Ref names an object.
+type Ref struct {
+	Kind      schema.GroupResource
+	Namespace string
+	Name      string
+}
+
+// RefOf names the object of a Record.
+func RefOf(r Record) Ref {
+	return Ref{Kind: r.Resource.GroupResource(), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName()}
+}
+
+// String is resource.group/name, with the namespace before the name where there is one.
+func (r Ref) String() string {
+	if r.Namespace != "" {
+		return r.Kind.String() + "/" + r.Namespace + "/" + r.Name
+	}
+	return r.Kind.String() + "/" + r.Name
+}
+
+// MarshalJSON writes the kind as people do.
+func (r Ref) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace,omitempty"`
+		Name      string `json:"name"`
+	}{r.Kind.String(), r.Namespace, r.Name})
+}
+
+func compareRefs(a, b Ref) int { return strings.Compare(a.String(), b.String()) }
+
+// A Kind is one that the cluster serves.
+type Kind struct {
+	schema.GroupResource
+	Kind       string
+	Versions   []string // the preferred one first
+	Namespaced bool
+	Custom     bool // no kind of Kubernetes' own
+	Status     bool // its status is a subresource
+
+	definition Ref // recorded, that has to be there first; zero: it is served already
+}
+
+// A World is what a plan rests on.
+type World struct {
+	Tree    string
+	Records []Record // of one object recorded twice the last one counts
+	Kinds   []Kind
+	// Live is what stands under the names that Names returns; Unread is why that is not known.
+	Live   map[Ref]*unstructured.Unstructured
+	Unread map[Ref]string
+}
+
+// Options are what the user asks for.
+type Options struct {
+	Only        func(Ref) bool // nil: everything
+	Replace     bool           // objects of others that stand under recorded names
+	Status      bool           // restore it, of custom resources
+	WithDerived bool           // ReplicaSets and other things that controllers would make anew
+}
+
+// Outcome is what becomes of a recorded object.
+type Outcome string
+
+// The outcomes. The first four are done by the executor.
+const (
+	Create  Outcome = "create"
+	Replace Outcome = "replace" // what stands under its name
+	Patch   Outcome = "patch"   // what this restore made, and what is not all there yet
+	Free    Outcome = "free"    // a volume, for the claim that had it and is made again
+
+	There   Outcome = "there"
+	Left    Outcome = "left"    // on purpose: something else makes it, or nothing should
+	Taken   Outcome = "taken"   // its name, by another object
+	Ending  Outcome = "ending"  // what stands under its name is being deleted
+	Blocked Outcome = "blocked" // its kind, its version, or its namespace is not there
+	Unknown Outcome = "unknown" // what stands under its name could not be read
+)
+
+// Acts tells whether the executor does something.
+func (o Outcome) Acts() bool { return o == Create || o == Replace || o == Patch || o == Free }
+
+// A Link is a reference to an owner that an earlier step makes: its uid is known then.
+type Link struct {
+	Owner     Ref                   `json:"owner"`
+	Reference metav1.OwnerReference `json:"reference"` // without the uid
+}
+
+// A Step is what becomes of one object, and why.
+type Step struct {
+	Ref     Ref       `json:"ref"`
+	Version string    `json:"version"`
+	UID     types.UID `json:"uid"` // as recorded
+	Outcome Outcome   `json:"outcome"`
+	Why     string    `json:"why,omitempty"`
+	// Notes say what is restored otherwise than it was recorded.
+	Notes []string `json:"notes,omitempty"`
+	// Object is what is created, or what replaces; as recorded where nothing is written. References
+	// in it have the uids of living owners; Links are the others.
+	Object *unstructured.Unstructured `json:"object,omitempty"`
+	Links  []Link                     `json:"links,omitempty"`
+	// References are added to an object that is there.
+	References []metav1.OwnerReference `json:"references,omitempty"`
+	// Unpause ends the pause with which a Deployment was created until its ReplicaSets are there.
+	Unpause bool `json:"unpause,omitempty"`
+	// Status is written after the object, where it is a subresource; nil: none is.
+	Status any `json:"status,omitempty"`
+	// Fresh says that a claim gets a new, empty volume.
+	Fresh bool `json:"fresh,omitempty"`
+	// Live is what stands under the name; nil: nothing.
+	Live *unstructured.Unstructured `json:"-"`
+	// Definition has to be Established before; zero: its kind is served already.
+	Definition Ref `json:"definition,omitzero"`
+	// Refused is why the user may not do it; empty: nothing is known against it.
+	Refused string `json:"refused,omitempty"`
+}
+
+// A Plan is how a tree is restored.
+type Plan struct {
+	Tree  string  `json:"tree"`
+	Steps []*Step `json:"steps"` // in order
+}
+
+// Names are the objects to read before a plan is made: those under recorded names, their owners,
+// and the volumes of claims.
+func Names(records []Record, kinds []Kind) []Ref {
+	found := map[Ref]bool{}
+	p := newPlanning(World{Records: records, Kinds: kinds}, Options{})
+	for _, i := range p.items {
+		found[i.ref] = true
+		if i.ref.Namespace != "" {
+			found[Ref{Kind: namespaces, Name: i.ref.Namespace}] = true
+		}
+		for _, o := range i.record.Object.GetOwnerReferences() {
+			if ref, _ := p.ownerOf(i, o); ref != (Ref{}) {
+				found[ref] = true
+			}
+		}
+		if name := volumeOf(i.record.Object); i.ref.Kind == claims && name != "" {
+			found[Ref{Kind: volumes, Name: name}] = true
+		}
+	}
+	var list []Ref
+	for ref := range found {
+		list = append(list, ref)
+	}
+	slices.SortFunc(list, compareRefs)
+	return list
+}
+
+// Make makes a plan.
+func Make(w World, o Options) *Plan {
+	p := newPlanning(w, o)
+	for _, i := range p.items {
+		p.judge(i)
+	}
+	for _, i := range p.items {
+		p.resolve(i)
+	}
+	return &Plan{Tree: w.Tree, Steps: p.ordered()}
+}
+
+// Acting are the steps that do something, in order.
+func (p *Plan) Acting() (list []*Step) {
+	for _, s := range p.Steps {
+		if s.Outcome.Acts() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Digest stands for all that would be done: another one if any of it changes.
+func (p *Plan) Digest() string {
+	h := sha256.New()
+	out := json.NewEncoder(h)
+	for _, s := range p.Acting() {
+		s := *s
+		s.Refused = "" // who asks changes nothing of the plan
+		if err := out.Encode(s); err != nil {
+			panic(err) // what came as JSON
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}

@@ -1,0 +1,103 @@
+package restore
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func volumeOf(claim *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName")
+	return name
+}
+
+// prepareKind makes what is written fit for its kind, where that depends on other objects.
+func (p *planning) prepareKind(i *item) {
+	s := i.step
+	switch i.ref.Kind {
+	case volumes:
+		free(s.Object)
+	case claims:
+		if name := volumeOf(i.record.Object); name != "" && s.Outcome == Create {
+			p.prepareClaim(i, Ref{Kind: volumes, Name: name})
+		}
+	case deployments:
+		if p.WithDerived && s.Outcome == Create && !paused(s.Object) && p.hasReplicaSets(i) {
+			i.pauses = true // else the controller makes the ReplicaSets that come next
+			_ = unstructured.SetNestedField(s.Object.Object, true, "spec", "paused")
+		}
+	case jobs:
+		s.Notes = append(s.Notes, "runs from its start")
+	}
+}
+
+func (p *planning) hasReplicaSets(i *item) bool {
+	for _, of := range p.items {
+		if of.ref.Kind != replicasets || p.Only != nil && !p.Only(of.ref) {
+			continue
+		}
+		for _, o := range of.record.Object.GetOwnerReferences() {
+			if o.UID == i.record.Object.GetUID() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// free has a volume wait for a claim of the name that its claim had. Without the name it would go
+// to any claim.
+func free(volume *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "uid")
+	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "resourceVersion")
+}
+
+// prepareClaim gives a claim its volume back. If that is not there any more, or is another's, the
+// claim asks for a new one.
+func (p *planning) prepareClaim(i *item, volume Ref) {
+	why := ""
+	live, of := p.Live[volume], p.byRef[volume]
+	switch {
+	case live != nil:
+		why = p.freed(i, live)
+	case p.Unread[volume] != "":
+		why = "whether its volume is there could not be read: " + p.Unread[volume]
+	case of != nil && of.step != nil && (p.left(of) == "" && p.blocked(of) == ""):
+		i.needs = append(i.needs, of)
+	default:
+		why = "its volume is gone"
+	}
+	if why == "" {
+		return
+	}
+	s := i.step
+	s.Fresh = true
+	s.Notes = append(s.Notes, fmt.Sprintf("gets a new, empty volume (%s)", why))
+	unstructured.RemoveNestedField(s.Object.Object, "spec", "volumeName")
+	unstructured.RemoveNestedField(s.Object.Object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
+}
+
+// freed frees a volume for a claim, or says why it cannot be.
+func (p *planning) freed(i *item, live *unstructured.Unstructured) string {
+	get := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(live.Object, fields...)
+		return value
+	}
+	uid := get("spec", "claimRef", "uid")
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		return "its volume is being deleted"
+	case get("spec", "persistentVolumeReclaimPolicy") != "Retain":
+		return "its volume is not retained: it is, or will be, deleted with its data"
+	case get("spec", "claimRef", "namespace") != i.ref.Namespace || get("spec", "claimRef", "name") != i.ref.Name:
+		return "its volume is no longer kept for it"
+	case uid == "":
+		return "" // it waits for a claim of the name
+	case uid != string(i.record.Object.GetUID()):
+		return "its volume belongs to another claim now"
+	}
+	// With the uid of the claim that is gone the new claim would be Lost, for good.
+	p.out = append(p.out, &Step{Ref: Ref{Kind: volumes, Name: live.GetName()}, Version: "v1", UID: live.GetUID(),
+		Outcome: Free, Live: live, Why: fmt.Sprintf("is kept for the claim %s, and waits for the new one", i.ref.Name)})
+	return ""
+}
