@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -25,7 +26,7 @@ var ended = []string{v1beta1.RestoredAnnotation, v1beta1.ArmedAtAnnotation,
 
 // Manifest is an object as its user would write it: without what the API server and controllers
 // write, without owners, and without status.
-func Manifest(kind Kind, o *unstructured.Unstructured) *unstructured.Unstructured {
+func Manifest(kind schema.GroupResource, o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	delete(out.Object, "status")
 	out.Object["metadata"] = map[string]any{}
@@ -43,7 +44,7 @@ func Manifest(kind Kind, o *unstructured.Unstructured) *unstructured.Unstructure
 	if finalizers := slices.DeleteFunc(o.GetFinalizers(), foreign); len(finalizers) > 0 {
 		out.SetFinalizers(finalizers)
 	}
-	switch kind.GroupResource {
+	switch kind {
 	case jobs:
 		// The API server selects the pods of a Job by its uid, and refuses the selector of another.
 		if manual, _, _ := unstructured.NestedBool(out.Object, "spec", "manualSelector"); !manual {
@@ -90,8 +91,8 @@ func takeOver(o, live *unstructured.Unstructured) {
 	o.SetFinalizers(finalizers)
 }
 
-// equal tells whether two objects are the same to their users.
-func equal(kind Kind, a, b *unstructured.Unstructured) bool {
+// Equal tells whether two objects of a kind are the same to their users.
+func Equal(kind schema.GroupResource, a, b *unstructured.Unstructured) bool {
 	a, b = Manifest(kind, a), Manifest(kind, b)
 	b.SetAPIVersion(a.GetAPIVersion())
 	a.SetFinalizers(nil)

@@ -70,8 +70,15 @@ const (
 // ordered has each step after those that it needs. A cycle of owners is cut at the object that is
 // met first: whoever closes the cycle is made without the reference, which is added at the end.
 func (p *planning) ordered() []*Step {
-	for _, i := range p.items {
+	for n, i := range p.items {
+		if n > 0 && rankOf(i.ref.Kind) != rankOf(p.items[n-1].ref.Kind) {
+			p.floor = p.top + 1
+		}
 		p.visit(i)
+	}
+	slices.SortStableFunc(p.out, func(a, b *Step) int { return a.Level - b.Level })
+	for _, s := range p.last {
+		s.Level = p.top + 1
 	}
 	return append(p.out, p.last...)
 }
@@ -100,6 +107,14 @@ func (p *planning) visit(i *item) {
 		later = append(later, l)
 		return true
 	})
+	i.level = p.floor
+	for _, before := range i.needs {
+		i.level = max(i.level, before.level+1)
+	}
+	for _, l := range s.Links {
+		i.level = max(i.level, p.byRef[l.Owner].level+1)
+	}
+	s.Level, p.top = i.level, max(p.top, i.level)
 	p.out = append(p.out, s)
 	if len(later) > 0 || i.pauses {
 		p.last = append(p.last, &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -29,6 +30,14 @@ type Ref struct {
 // RefOf names the object of a Record.
 func RefOf(r Record) Ref {
 	return Ref{Kind: r.Resource.GroupResource(), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName()}
+}
+
+// NamespaceOf is the namespace of an object; zero: it is in none.
+func NamespaceOf(r Ref) Ref {
+	if r.Namespace == "" {
+		return Ref{}
+	}
+	return Ref{Kind: namespaces, Name: r.Namespace}
 }
 
 // String is resource.group/name, with the namespace before the name where there is one.
@@ -118,7 +127,7 @@ type Step struct {
 	Notes []string `json:"notes,omitempty"`
 	// Object is what is created, or what replaces; as recorded where nothing is written. References
 	// in it have the uids of living owners; Links are the others.
-	Object *unstructured.Unstructured `json:"object,omitempty"`
+	Object *unstructured.Unstructured `json:"-"`
 	Links  []Link                     `json:"links,omitempty"`
 	// References are added to an object that is there.
 	References []metav1.OwnerReference `json:"references,omitempty"`
@@ -128,6 +137,10 @@ type Step struct {
 	Status any `json:"status,omitempty"`
 	// Fresh says that a claim gets a new, empty volume.
 	Fresh bool `json:"fresh,omitempty"`
+	// Under is an owner, or the namespace, that was recorded; zero: neither was.
+	Under Ref `json:"under,omitzero"`
+	// Level is when: what needs nothing of each other has the same.
+	Level int `json:"level"`
 	// Live is what stands under the name; nil: nothing.
 	Live *unstructured.Unstructured `json:"-"`
 	// Definition has to be Established before; zero: its kind is served already.
@@ -139,7 +152,7 @@ type Step struct {
 // A Plan is how a tree is restored.
 type Plan struct {
 	Tree  string  `json:"tree"`
-	Steps []*Step `json:"steps"` // in order
+	Steps []*Step `json:"steps"` // in order of their levels
 }
 
 // Names are the objects to read before a plan is made: those under recorded names, their owners,
@@ -149,8 +162,8 @@ func Names(records []Record, kinds []Kind) []Ref {
 	p := newPlanning(World{Records: records, Kinds: kinds}, Options{})
 	for _, i := range p.items {
 		found[i.ref] = true
-		if i.ref.Namespace != "" {
-			found[Ref{Kind: namespaces, Name: i.ref.Namespace}] = true
+		if ns := NamespaceOf(i.ref); ns != (Ref{}) {
+			found[ns] = true
 		}
 		for _, o := range i.record.Object.GetOwnerReferences() {
 			if ref, _ := p.ownerOf(i, o); ref != (Ref{}) {
@@ -196,9 +209,9 @@ func (p *Plan) Digest() string {
 	h := sha256.New()
 	out := json.NewEncoder(h)
 	for _, s := range p.Acting() {
-		s := *s
-		s.Refused = "" // who asks changes nothing of the plan
-		if err := out.Encode(s); err != nil {
+		one := *s
+		one.Refused = "" // who asks changes nothing of the plan
+		if err := errors.Join(out.Encode(one), out.Encode(s.Object)); err != nil {
 			panic(err) // what came as JSON
 		}
 	}

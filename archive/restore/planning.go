@@ -24,6 +24,7 @@ type item struct {
 	needs  []*item // that must be there before it
 	owners []*item // that should: a reference can be added later
 	state  visit
+	level  int
 }
 
 type planning struct {
@@ -35,11 +36,13 @@ type planning struct {
 	byKind map[schema.GroupKind]schema.GroupResource
 	out    []*Step
 	last   []*Step // after everything else
+	floor  int     // the least level of what comes next; volumes are freed before all else
+	top    int     // the highest so far
 }
 
 func newPlanning(w World, o Options) *planning {
 	p := &planning{World: w, Options: o, byRef: map[Ref]*item{}, kinds: map[schema.GroupResource]Kind{},
-		byKind: map[schema.GroupKind]schema.GroupResource{}}
+		byKind: map[schema.GroupKind]schema.GroupResource{}, floor: 1}
 	for _, r := range w.Records {
 		ref := RefOf(r)
 		if old := p.byRef[ref]; old != nil {
@@ -104,6 +107,7 @@ func (p *planning) judge(i *item) {
 		return
 	}
 	i.step = s
+	s.Under = p.under(i)
 	if live == nil || live.GetUID() != old.GetUID() && !i.made {
 		if s.Why = p.left(i); s.Why != "" {
 			s.Outcome = Left
@@ -129,7 +133,7 @@ func (p *planning) judge(i *item) {
 		s.Outcome, s.Why = There, "it was not deleted"
 	case i.made:
 		s.Outcome, s.Why = There, "it was restored"
-	case equal(i.kind, old, live):
+	case Equal(i.ref.Kind, old, live):
 		s.Outcome, s.Why = There, "an equal object has its name"
 	case p.Replace:
 		s.Outcome = Replace
@@ -144,6 +148,19 @@ func (p *planning) judge(i *item) {
 
 func madeAt(o *unstructured.Unstructured) string {
 	return o.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// under is where an object is shown: below its first owner, or its namespace.
+func (p *planning) under(i *item) Ref {
+	for _, o := range i.record.Object.GetOwnerReferences() {
+		if ref, _ := p.ownerOf(i, o); p.byRef[ref] != nil {
+			return ref
+		}
+	}
+	if ns := NamespaceOf(i.ref); p.byRef[ns] != nil {
+		return ns
+	}
+	return Ref{}
 }
 
 func (p *planning) mark(i *item) string { return p.Tree + "/" + string(i.record.Object.GetUID()) }
@@ -161,10 +178,10 @@ func (p *planning) blocked(i *item) string {
 		return fmt.Sprintf("it was recorded as %s, which is not served any more: --diff shows it, to be written as %s",
 			version, i.kind.Versions[0])
 	}
-	if i.ref.Namespace == "" {
+	ns := NamespaceOf(i.ref)
+	if ns == (Ref{}) {
 		return ""
 	}
-	ns := Ref{Kind: namespaces, Name: i.ref.Namespace}
 	live, of := p.Live[ns], p.byRef[ns]
 	switch {
 	case live != nil && live.GetDeletionTimestamp() != nil:
@@ -178,7 +195,7 @@ func (p *planning) blocked(i *item) string {
 // prepare makes what is written.
 func (p *planning) prepare(i *item) {
 	s := i.step
-	s.Object = Manifest(i.kind, i.record.Object)
+	s.Object = Manifest(i.ref.Kind, i.record.Object)
 	annotate(s.Object, v1beta1.RestoredAnnotation, p.mark(i))
 	if s.Outcome == Replace {
 		takeOver(s.Object, s.Live)
@@ -187,7 +204,7 @@ func (p *planning) prepare(i *item) {
 		s.Definition = d.ref
 		i.needs = append(i.needs, d)
 	}
-	if ns := p.byRef[Ref{Kind: namespaces, Name: i.ref.Namespace}]; ns != nil && i.ref.Namespace != "" {
+	if ns := p.byRef[NamespaceOf(i.ref)]; ns != nil {
 		i.needs = append(i.needs, ns)
 	}
 	if status, ok := statusOf(i); ok && p.Status {

@@ -33,13 +33,14 @@ func custom(resource string) schema.GroupResource {
 // a cluster is a World that steps are played on.
 type cluster struct {
 	World
-	next int
+	next   int
+	levels map[Ref]int // of steps that were done
 }
 
 // randomWorld has objects that own each other in any way: what was deleted, what survived, what has
 // been made again by others, and what is being deleted.
 func randomWorld(t *rapid.T) *cluster {
-	c := &cluster{World: World{Tree: "t", Live: map[Ref]*unstructured.Unstructured{}, Unread: map[Ref]string{}}}
+	c := &cluster{levels: map[Ref]int{}, World: World{Tree: "t", Live: map[Ref]*unstructured.Unstructured{}, Unread: map[Ref]string{}}}
 	if rapid.Bool().Draw(t, "widgets are served") {
 		c.Kinds = slices.Clone(someKinds)
 	} else {
@@ -137,6 +138,9 @@ func (c *cluster) do(t *rapid.T, s *Step) {
 		if owner == nil {
 			t.Fatalf("%s refers to %s, which is not there yet", s.Ref, l.Owner)
 		}
+		if level, ok := c.levels[l.Owner]; ok && level >= s.Level {
+			t.Fatalf("%s is made at level %d, its owner %s at %d", s.Ref, s.Level, l.Owner, level)
+		}
 		l.Reference.UID = owner.GetUID()
 		references = append(references, l.Reference)
 	}
@@ -175,10 +179,12 @@ func (c *cluster) do(t *rapid.T, s *Step) {
 	}
 	o.SetOwnerReferences(references)
 	c.Live[s.Ref] = o
+	c.levels[s.Ref] = s.Level
 }
 
 func (c *cluster) clone() *cluster {
 	d := *c
+	d.levels = map[Ref]int{}
 	d.Live = map[Ref]*unstructured.Unstructured{}
 	for ref, o := range c.Live {
 		d.Live[ref] = o.DeepCopy()
@@ -229,6 +235,7 @@ func TestRestoresThatAreStoppedGoOn(t *testing.T) {
 				left[string(s.Outcome)+" "+s.Ref.String()]++
 			}
 		}
+		c.levels = map[Ref]int{} // of a new plan
 		again := Make(c.World, o).Acting()
 		for _, s := range again {
 			left[string(s.Outcome)+" "+s.Ref.String()]--

@@ -1,0 +1,251 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/archive/restore"
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+)
+
+// shop is a tree that was deleted: a namespace, owners of owners, and a cycle.
+const shop = `
+namespaces: {metadata: {name: shop, uid: ns}}
+configmaps: {metadata: {name: boss, namespace: shop, uid: boss}}
+configmaps: {metadata: {name: leaf, namespace: shop, uid: leaf, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: boss}]}}
+secrets: {metadata: {name: twig, namespace: shop, uid: twig, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: leaf, uid: leaf}, {apiVersion: v1, kind: ConfigMap, name: gone, uid: gone}]}}
+configmaps: {metadata: {name: day, namespace: shop, uid: day, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: night, uid: night}]}}
+configmaps: {metadata: {name: night, namespace: shop, uid: night, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: day, uid: day}]}}
+services: {metadata: {name: web, namespace: shop, uid: web}, spec: {clusterIP: 10.0.0.1, ports: [{port: 80, nodePort: 30000}]}}
+`
+
+var kindNames = map[string]string{"namespaces": "Namespace", "configmaps": "ConfigMap", "secrets": "Secret", "services": "Service"}
+
+func records(t *testing.T) (list []restore.Record) {
+	for line := range strings.SplitSeq(strings.TrimSpace(shop), "\n") {
+		resource, text, _ := strings.Cut(line, ":")
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		o.SetAPIVersion("v1")
+		o.SetKind(kindNames[resource])
+		list = append(list, restore.Record{Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Object: o})
+	}
+	return list
+}
+
+// serving is discovery of the kinds of the tree.
+type serving struct{ discovery.DiscoveryInterface }
+
+func (serving) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	l := &metav1.APIResourceList{GroupVersion: "v1"}
+	for name, kind := range kindNames {
+		l.APIResources = append(l.APIResources, metav1.APIResource{Name: name, Kind: kind, Namespaced: kind != "Namespace",
+			Verbs: metav1.Verbs{"get", "list", "watch", "create", "delete", "patch"}})
+	}
+	return []*metav1.APIGroup{{Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "v1", Version: "v1"}},
+		PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: "v1", Version: "v1"}}}, []*metav1.APIResourceList{l}, nil
+}
+
+// dying is a transport that ends at a request: before it comes in, or before its answer does.
+type dying struct {
+	http.RoundTripper
+	left     atomic.Int64
+	answered bool
+}
+
+var errKilled = errors.New("killed")
+
+func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := d.left.Add(-1)
+	if n >= 0 || n == -1 && d.answered {
+		answer, err := d.RoundTripper.RoundTrip(r)
+		if n >= 0 || err != nil {
+			return answer, err
+		}
+		_ = answer.Body.Close()
+	}
+	return nil, errKilled
+}
+
+// restored restores the tree, with a transport if one is given, and returns what failed.
+func restored(t *testing.T, api *apitest.Server, through http.RoundTripper) (failed []string, plan *restore.Plan) {
+	t.Helper()
+	config := api.Config()
+	if through != nil {
+		config.Transport = through
+	}
+	client, err := dynamic.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Read(t.Context(), client, serving{}, "tree", records(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan = restore.Make(w, restore.Options{})
+	Refuse(t.Context(), client, plan)
+	Do(t.Context(), client, plan, func(d Done) {
+		if d.Err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %v", d.Step.Ref, d.Err))
+		}
+	})
+	return failed, plan
+}
+
+// state is what there is, with names in the place of uids; a uid that nothing has is itself.
+func state(t *testing.T, api *apitest.Server) map[string][]string {
+	t.Helper()
+	names := map[string]string{}
+	out := map[string][]string{}
+	var all []*unstructured.Unstructured
+	for _, r := range records(t) {
+		key := r.Resource.Resource + "/" + r.Object.GetNamespace() + "/" + r.Object.GetName()
+		if o := api.Get(strings.Replace(key, "//", "/", 1)); o != nil {
+			all = append(all, &unstructured.Unstructured{Object: o})
+			names[string(all[len(all)-1].GetUID())] = r.Object.GetName()
+		}
+	}
+	for _, o := range all {
+		owners := []string{}
+		for _, ref := range o.GetOwnerReferences() {
+			name := names[string(ref.UID)]
+			if name == "" {
+				t.Errorf("%s refers to uid %s, which nothing has", o.GetName(), ref.UID)
+			}
+			owners = append(owners, name)
+		}
+		slices.Sort(owners)
+		out[o.GetKind()+" "+o.GetName()] = append(owners, o.GetAnnotations()["weir.dev/restored"])
+	}
+	return out
+}
+
+var whole = map[string][]string{
+	"Namespace shop": {"tree/ns"}, "ConfigMap boss": {"tree/boss"}, "ConfigMap leaf": {"boss", "tree/leaf"}, "Secret twig": {"leaf", "tree/twig"},
+	"ConfigMap day": {"night", "tree/day"}, "ConfigMap night": {"day", "tree/night"}, "Service web": {"tree/web"},
+}
+
+// TestKilledAtAnyRequestItGoesOn: whatever is the last request, and whether its answer came, the
+// next restore does the rest, nothing twice, and nothing ever refers to a uid that nothing has.
+func TestKilledAtAnyRequestItGoesOn(t *testing.T) {
+	kills := 0
+	for _, answered := range []bool{false, true} {
+		for k := 0; ; k++ {
+			api := apitest.New()
+			through := &dying{RoundTripper: api.Config().Transport, answered: answered}
+			through.left.Store(int64(k))
+			failed, _ := restored(t, api, through)
+			state(t, api)
+			if len(failed) == 0 && k > 0 && through.left.Load() >= 0 {
+				break
+			}
+			kills++
+			if failed, _ := restored(t, api, nil); len(failed) > 0 {
+				t.Fatalf("killed at request %d: the next one fails: %q", k, failed)
+			}
+			if diff := cmp.Diff(whole, state(t, api)); diff != "" {
+				t.Fatalf("killed at request %d (-want +got):\n%s", k, diff)
+			}
+			if _, plan := restored(t, api, nil); len(plan.Acting()) > 0 {
+				t.Fatalf("killed at request %d: something is left after all was done", k)
+			}
+		}
+	}
+	t.Logf("%d kills", kills)
+}
+
+// TestTwoRestoresAtOnceAreOne: each makes what the other has not, and both succeed.
+func TestTwoRestoresAtOnceAreOne(t *testing.T) {
+	api := apitest.New()
+	var inner []string
+	begun := false
+	// The other one runs from its beginning to its end between the plan of the first and its steps.
+	api.Intercept(func(r apitest.Request) *apitest.Reply {
+		if r.Method == http.MethodPost && !strings.Contains(r.Path, "selfsubject") && !begun {
+			begun = true
+			inner, _ = restored(t, api, nil)
+		}
+		return nil
+	})
+	failed, _ := restored(t, api, nil)
+	if len(failed)+len(inner) > 0 {
+		t.Errorf("they fail: %q and %q", failed, inner)
+	}
+	if diff := cmp.Diff(whole, state(t, api)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatFailsHoldsUpWhatNeedsIt: and nothing else.
+func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse func(apitest.Request) *apitest.Reply
+		failed []string
+		there  []string
+	}{
+		"an owner that is refused": {func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodPost && strings.Contains(r.Body, `"name":"leaf"`) {
+				return apitest.Refuse(403, "Forbidden", "a policy")
+			}
+			return nil
+		}, []string{"configmaps/shop/leaf: a policy", "secrets/shop/twig: its owner configmaps/shop/leaf was not made"}, []string{"ConfigMap boss", "ConfigMap night"}},
+		"a kind that the user may not create": {func(r apitest.Request) *apitest.Reply {
+			if strings.Contains(r.Path, "selfsubject") {
+				allowed := !strings.Contains(r.Body, `"resource":"secrets"`)
+				return &apitest.Reply{Code: 201, Body: map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": map[string]any{"allowed": allowed}}}
+			}
+			if r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/secrets") {
+				t.Error("it was tried")
+			}
+			return nil
+		}, []string{"secrets/shop/twig: you may not create it"}, []string{"ConfigMap leaf"}},
+		"the namespace": {func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/namespaces") {
+				return apitest.Refuse(403, "Forbidden", "a policy")
+			}
+			return nil
+		}, []string{"namespaces/shop: a policy", "secrets/shop/twig: its owner configmaps/shop/leaf was not made", "services/shop/web: namespaces/shop was not made"}, nil},
+		"an address that is taken": {func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodPost && strings.Contains(r.Body, "10.0.0.1") {
+				return apitest.Refuse(422, "Invalid", "spec.clusterIP: Invalid value")
+			}
+			return nil
+		}, nil, []string{"Service web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New()
+			api.Intercept(c.refuse)
+			failed, _ := restored(t, api, nil)
+			for _, want := range c.failed {
+				if !slices.ContainsFunc(failed, func(f string) bool { return strings.HasPrefix(f, want) }) {
+					t.Errorf("it does not say %q, but %q", want, failed)
+				}
+			}
+			if c.failed == nil && failed != nil {
+				t.Errorf("it fails: %q", failed)
+			}
+			is := state(t, api)
+			for _, want := range c.there {
+				if is[want] == nil {
+					t.Errorf("%s is not there", want)
+				}
+			}
+		})
+	}
+}
