@@ -213,7 +213,7 @@ generate: ## write what is generated: the references of commands, metrics, value
 	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
 
 verify: ## formatting, module files, generated files
-	@test -z "$$(gofmt -l ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
+	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
 	cd e2e/cmd/image && $(GO) mod tidy -diff
 	cd weirtest && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds

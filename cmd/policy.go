@@ -185,7 +185,7 @@ func printResults(w io.Writer, results []casefile.Result, verbose bool) (failed 
 func policyCRDsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "crds",
-		Short:   "Print the CustomResourceDefinitions of the policies, and of HeldCollections",
+		Short:   "Print the CustomResourceDefinitions of the policies, of HeldCollections and of the archive",
 		Example: "  weir policy crds | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

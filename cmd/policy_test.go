@@ -242,7 +242,7 @@ func TestPolicyCRDsPrintsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out, "\nkind: CustomResourceDefinition\n"); n != 4 {
+	if n := strings.Count(out, "\nkind: CustomResourceDefinition\n"); n != 6 {
 		t.Errorf("%d CustomResourceDefinitions", n)
 	}
 }

@@ -161,7 +161,7 @@ func TestCRDsArePrintedAsKubectlReadsThem(t *testing.T) {
 		}
 	}
 	const kind = "CustomResourceDefinition "
-	want := []string{kind + "deletionpolicies.weir.dev", kind + "drainpolicies.weir.dev", kind + "heldcollections.weir.dev", kind + "ownerreferencepolicies.weir.dev"}
+	want := []string{kind + "archivechunks.weir.dev", kind + "deletedtrees.weir.dev", kind + "deletionpolicies.weir.dev", kind + "drainpolicies.weir.dev", kind + "heldcollections.weir.dev", kind + "ownerreferencepolicies.weir.dev"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

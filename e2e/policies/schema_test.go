@@ -57,6 +57,22 @@ kind: HeldCollection
 metadata: {name: base}
 spec: {decision: Proceed, digest: 0123456789abcdef}
 `,
+	"deletedtrees": `
+apiVersion: weir.dev/v1beta1
+kind: DeletedTree
+metadata: {name: base}
+spec:
+  root: {group: apps, version: v1, resource: deployments, kind: Deployment, namespace: shop, name: web, uid: "1"}
+  deletionTime: "2026-01-01T00:00:00Z"
+  expirationTime: "2026-01-08T00:00:00Z"
+  key: AAAA
+`,
+	"archivechunks": `
+apiVersion: weir.dev/v1beta1
+kind: ArchiveChunk
+metadata: {name: base-00000}
+spec: {tree: base, sequence: 0, last: true, sealed: AAAA}
+`,
 }
 
 // A breach breaks the rule of the schema that it names, and no other, by setting one field.

@@ -16,6 +16,8 @@ func AddToScheme(s *runtime.Scheme) error {
 		&OwnerReferencePolicy{}, &OwnerReferencePolicyList{},
 		&DrainPolicy{}, &DrainPolicyList{},
 		&HeldCollection{}, &HeldCollectionList{},
+		&DeletedTree{}, &DeletedTreeList{},
+		&ArchiveChunk{}, &ArchiveChunkList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -1,0 +1,290 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// KeySecret is the name of the Secret with the archive's key, in Weir's namespace, and keyField
+// where it is in there.
+const (
+	KeySecret = "weir-archive-key"
+	keyField  = "key"
+)
+
+// cleanUp is how long what was begun may be removed after it failed, whatever the context says.
+const cleanUp = 10 * time.Second
+
+var (
+	treeKind   = v1beta1.GroupVersion.WithResource("deletedtrees")
+	chunkKind  = v1beta1.GroupVersion.WithResource("archivechunks")
+	secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// Store is where trees are: objects of the cluster, read and written with the rights of a client.
+type Store struct {
+	client    dynamic.Interface
+	namespace string
+}
+
+// NewStore makes a store; namespace is Weir's.
+func NewStore(client dynamic.Interface, namespace string) *Store { return &Store{client, namespace} }
+
+// Write records a tree, of which the spec is there, but for the key. It returns when all of it is
+// durable, with the tree as it is by then; of what fails nothing stays, if it can be removed. The
+// status tells in missed what objects had set there when they ended.
+func (s *Store) Write(ctx context.Context, tree *v1beta1.DeletedTree, objects iter.Seq2[Object, error]) error {
+	archiveKey, err := s.writerKey(ctx)
+	if err != nil {
+		return err
+	}
+	tree.Name = nameOf(tree.Spec.Root)
+	key, wrapped, err := archiveKey.NewTreeKey(tree.Name)
+	if err != nil {
+		return err
+	}
+	tree.Spec.Key = wrapped
+	status := tree.Status
+	if err := s.create(ctx, treeKind, "DeletedTree", tree); err != nil {
+		return fmt.Errorf("write DeletedTree %s: %w", tree.Name, err)
+	}
+	tree.Status = status
+	if err := s.fill(ctx, tree, key, objects); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
+		defer cancel()
+		_ = s.Purge(ctx, tree) // one that stays is never durable
+		return err
+	}
+	return nil
+}
+
+// fill writes the chunks, and then that they are there.
+func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, objects iter.Seq2[Object, error]) error {
+	counts := map[string]int64{}
+	for c, err := range Seal(tree.Name, key, counting(objects, counts)) {
+		if err != nil {
+			return fmt.Errorf("record %s: %w", tree.Name, err)
+		}
+		chunk := &v1beta1.ArchiveChunk{
+			ObjectMeta: metav1.ObjectMeta{Name: chunkName(tree.Name, c.Sequence), OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: tree.Name, UID: tree.UID}}},
+			Spec: v1beta1.ArchiveChunkSpec{Tree: tree.Name, Sequence: c.Sequence, Last: c.Last, Sealed: c.Sealed},
+		}
+		tree.Status.Chunks++
+		tree.Status.Bytes += int64(len(c.Sealed))
+		if err := s.create(ctx, chunkKind, "ArchiveChunk", chunk); err != nil {
+			return fmt.Errorf("write ArchiveChunk %s: %w", chunk.Name, err)
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(counts)) {
+		tree.Status.Objects += counts[resource]
+		tree.Status.Kinds = append(tree.Status.Kinds, v1beta1.DeletedKind{Resource: resource, Objects: counts[resource]})
+	}
+	meta.SetStatusCondition(&tree.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionDurable,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonRecorded, ObservedGeneration: tree.Generation,
+		Message: "what went with the object is recorded"})
+	u, err := toUnstructured("DeletedTree", tree)
+	if err == nil {
+		u, err = s.client.Resource(treeKind).UpdateStatus(ctx, u, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of DeletedTree %s: %w", tree.Name, err)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, tree)
+}
+
+// counting counts objects as they pass.
+func counting(objects iter.Seq2[Object, error], counts map[string]int64) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for o, err := range objects {
+			if err == nil {
+				counts[o.Resource.GroupResource().String()]++
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// Read is the objects of a tree, in the order in which they were written. An error is the last that
+// it yields.
+func (s *Store) Read(ctx context.Context, name string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		tree, key, err := s.open(ctx, name)
+		if err != nil {
+			yield(Object{}, err)
+			return
+		}
+		Open(name, key, s.chunks(ctx, tree))(yield)
+	}
+}
+
+// open finds a tree that is complete, and its key.
+func (s *Store) open(ctx context.Context, name string) (*v1beta1.DeletedTree, Key, error) {
+	tree, err := s.Get(ctx, name)
+	if err != nil {
+		return nil, Key{}, err
+	}
+	if !Durable(tree) {
+		return nil, Key{}, fmt.Errorf("DeletedTree %s is not complete: its objects are still being recorded", name)
+	}
+	archiveKey, err := s.key(ctx)
+	if err != nil {
+		return nil, Key{}, fmt.Errorf("read the archive's key, Secret %s/%s: %w", s.namespace, KeySecret, err)
+	}
+	key, err := archiveKey.TreeKey(name, tree.Spec.Key)
+	if err != nil {
+		return nil, Key{}, fmt.Errorf("open DeletedTree %s: %w", name, err)
+	}
+	return tree, key, nil
+}
+
+func (s *Store) chunks(ctx context.Context, tree *v1beta1.DeletedTree) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		for i := range tree.Status.Chunks {
+			var c v1beta1.ArchiveChunk
+			name := chunkName(tree.Name, i)
+			u, err := s.client.Resource(chunkKind).Get(ctx, name, metav1.GetOptions{})
+			if err == nil {
+				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
+			}
+			if err != nil {
+				err = fmt.Errorf("read ArchiveChunk %s: %w", name, err)
+			}
+			if !yield(Chunk{Sequence: c.Spec.Sequence, Last: c.Spec.Last, Sealed: c.Spec.Sealed}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// List is the catalogue.
+func (s *Store) List(ctx context.Context) ([]v1beta1.DeletedTree, error) {
+	u, err := s.client.Resource(treeKind).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list DeletedTrees: %w", err)
+	}
+	var l v1beta1.DeletedTreeList
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), &l); err != nil {
+		return nil, fmt.Errorf("list DeletedTrees: %w", err)
+	}
+	return l.Items, nil
+}
+
+// Get is one entry of the catalogue.
+func (s *Store) Get(ctx context.Context, name string) (*v1beta1.DeletedTree, error) {
+	tree := &v1beta1.DeletedTree{}
+	u, err := s.client.Resource(treeKind).Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, tree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read DeletedTree %s: %w", name, err)
+	}
+	return tree, nil
+}
+
+// Purge deletes a tree: its key goes at once, so that nobody reads its chunks any more, and the
+// chunks are garbage. A tree that is gone is no error.
+func (s *Store) Purge(ctx context.Context, tree *v1beta1.DeletedTree) error {
+	background := metav1.DeletePropagationBackground
+	err := s.client.Resource(treeKind).Delete(ctx, tree.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(tree.UID)), PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("purge DeletedTree %s: %w", tree.Name, err)
+	}
+	return nil
+}
+
+// Durable tells whether everything that goes with the root is recorded.
+func Durable(tree *v1beta1.DeletedTree) bool {
+	return meta.IsStatusConditionTrue(tree.Status.Conditions, v1beta1.ConditionDurable)
+}
+
+// writerKey is the archive's key, which is made where there is none.
+func (s *Store) writerKey(ctx context.Context) (Key, error) {
+	key, err := s.key(ctx)
+	if apierrors.IsNotFound(err) {
+		immutable := true
+		err = s.create(ctx, secretKind, "Secret", &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: KeySecret, Namespace: s.namespace},
+			Immutable:  &immutable, Data: map[string][]byte{keyField: NewKeyBytes()}})
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			key, err = s.key(ctx)
+		}
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("the archive's key, Secret %s/%s: %w", s.namespace, KeySecret, err)
+	}
+	return key, nil
+}
+
+func (s *Store) key(ctx context.Context) (Key, error) {
+	var secret corev1.Secret
+	u, err := s.client.Resource(secretKind).Namespace(s.namespace).Get(ctx, KeySecret, metav1.GetOptions{})
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &secret)
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	return NewKey(secret.Data[keyField])
+}
+
+// create creates an object, and reads into it what the API server made of it.
+func (s *Store) create(ctx context.Context, r schema.GroupVersionResource, kind string, o metav1.Object) error {
+	u, err := toUnstructured(kind, o)
+	if err != nil {
+		return err
+	}
+	if u, err = s.client.Resource(r).Namespace(o.GetNamespace()).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o)
+}
+
+func toUnstructured(kind string, o metav1.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetAPIVersion(v1beta1.GroupVersion.String())
+	if kind == "Secret" {
+		u.SetAPIVersion("v1")
+	}
+	u.SetKind(kind)
+	return u, nil
+}
+
+// nameOf is a name for the tree of an object: the object's, as far as an object may be named so,
+// and chance, so that no two trees ever have the same.
+func nameOf(root v1beta1.DeletedRoot) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(root.Name))
+	return strings.TrimLeft(name[:min(len(name), 63)]+"-"+strings.ToLower(rand.Text()[:8]), "-")
+}
+
+func chunkName(tree string, sequence int32) string { return fmt.Sprintf("%s-%05d", tree, sequence) }
