@@ -28,7 +28,6 @@ var allowed = map[string][]string{
 	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
 	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1"},
 	"archive/restore":  {"policies/v1beta1"},
-	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "ask/snapshot", "controller/words", "policies/v1beta1"},
 	"ask/undo":         {"archive/restore", "controller/kinds", "policies/v1beta1"},
 	"ask/page":         {"ask/insight", "ask/snapshot"},
 	"cmd/kubectl-weir": {"ask"},

@@ -142,7 +142,7 @@ func (w *fixture) webhooksFollowPolicies() {
   match:
     resources: [{apiGroups: [apps], resources: [replicasets]}]
     HERE
-  protection: {maxDependents: 5}
+  protection: {maxDependents: 5, inCascades: Ignore}
   failurePolicy: Fail`)
 	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
 		"stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status")

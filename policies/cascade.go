@@ -50,7 +50,7 @@ func (c *compiled) guards() bool {
 	if p == nil || c.forSome() { // a collector does not say for whom it deletes
 		return false
 	}
-	return p.InCascades == v1beta1.InCascadesRefuse || p.InCascades == "" && p.Confirmation == v1beta1.ConfirmationRequired
+	return p.InCascades == v1beta1.InCascadesRefuse
 }
 
 func guardsOf(list []*compiled) []*compiled {

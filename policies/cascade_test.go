@@ -119,10 +119,10 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"one that no condition is about":      {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.metadata.name == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
 		"a condition that fails, Ignore":      {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}"), []map[string]any{one}, nil, "", ""},
 		"a condition that fails, Fail":        {protects("p", ", matchConditions: [{name: c, expression: \"oldObject.data.x == 'b'\"}]", "confirmation: Required}, failurePolicy: Fail"), []map[string]any{one}, nil, "", ""},
-		"a limit alone":                       {protects("p", "", "maxDependents: 0}"), []map[string]any{configMap("owner", nil)}, nil, "", ""},
-		"a limit, too":                        {protects("p", "", "maxDependents: 0, inCascades: Refuse}"), []map[string]any{configMap("owner", nil)}, nil, "1 configmaps (owner)", ""},
-		"a limit, of one that goes already":   {protects("p", "", "maxDependents: 0, inCascades: Refuse}"), []map[string]any{configMap("owner", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})}, nil, "", ""},
-		"a limit that is kept":                {protects("p", "", "maxDependents: 2, inCascades: Refuse}"), []map[string]any{configMap("owner", nil)}, nil, "", ""},
+		"a limit alone":                       {protects("p", "", "maxDependents: 0, inCascades: Ignore}"), []map[string]any{configMap("owner", nil)}, nil, "", ""},
+		"a limit, too":                        {protects("p", "", "maxDependents: 0}"), []map[string]any{configMap("owner", nil)}, nil, "1 configmaps (owner)", ""},
+		"a limit, of one that goes already":   {protects("p", "", "maxDependents: 0}"), []map[string]any{configMap("owner", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})}, nil, "", ""},
+		"a limit that is kept":                {protects("p", "", "maxDependents: 2}"), []map[string]any{configMap("owner", nil)}, nil, "", ""},
 		"ignored":                             {protects("p", "", "confirmation: Required, inCascades: Ignore}"), []map[string]any{one}, nil, "", ""},
 		"on trial":                            {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), []map[string]any{one}, nil, "", "1 configmaps (a)"},
 		"many":                                {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("d", nil), one, configMap("b", nil), configMap("c", nil)}, nil, "3 configmaps (a, b, d), and perhaps more", ""},
@@ -269,7 +269,7 @@ func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 	for _, n := range names {
 		objects = append(objects, configMap(n, nil))
 	}
-	for policy, confirms := range map[string]bool{"confirmation: Required}": true, "maxDependents: 0, inCascades: Refuse}": false} {
+	for policy, confirms := range map[string]bool{"confirmation: Required}": true, "maxDependents: 0}": false} {
 		set := Build(nil, sources(t, "f", protects("p", "", policy)), Options{})
 		q := web(nil)
 		q.Facts = catching(true, names...)
@@ -314,7 +314,7 @@ func TestCascadesOfClusterScopedObjectsCostNothingInNamespaces(t *testing.T) {
 		cluster: "cluster.cascade.weir.dev Cluster <none>",
 		cluster + protects("p", ", namespaceSelector: {matchLabels: {env: prod}}", "confirmation: Required}"):                                                       "cascade.weir.dev * env in (prod), cluster.cascade.weir.dev Cluster <none>",
 		strings.Replace(protects("p", ", namespaceSelector: {matchLabels: {env: prod}}", "confirmation: Required}"), "[configmaps]", "[configmaps, namespaces]", 1): "cascade.weir.dev * <none>",
-		protects("p", "", "maxDependents: 1}"): "",
+		protects("p", "", "maxDependents: 1, inCascades: Ignore}"):                                                                                                  "",
 	} {
 		var got []string
 		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds) {

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -88,7 +87,7 @@ func compile(s Source) *compiled {
 		var p v1beta1.OwnerReferencePolicy
 		if c.into(obj, &p) {
 			c.owners = &p.Spec
-			c.failurePolicy = cmp.Or(p.Spec.FailurePolicy, v1beta1.Ignore)
+			c.failurePolicy = p.Spec.FailurePolicy
 			c.compileActions(p.Spec.ValidationActions)
 			c.compileMatch(&p.Spec.Match)
 			c.compileMessage(p.Spec.PolicyMessage)
@@ -146,11 +145,8 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	at := field.NewPath("spec", "match")
 	var errs field.ErrorList
 	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames, usableScope(m.Scope)
-	controllers := cmp.Or(m.KubernetesControllers, v1beta1.JudgeControllers)
-	if c.deletion != nil {
-		controllers = cmp.Or(m.KubernetesControllers, v1beta1.ExcludeControllers)
-	}
-	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts, controllers: controllers == v1beta1.ExcludeControllers}
+	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts,
+		controllers: m.KubernetesControllers == v1beta1.ExcludeControllers}
 	c.only = excluded{users: m.Users, groups: m.Groups, accounts: m.ServiceAccounts}
 	c.checkResources(m.Resources, at.Child("resources"))
 	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
@@ -208,7 +204,7 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	d := &deletion{priority: ptr.Deref(p.Priority, 0), propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects}
 	c.compileActions(p.ValidationActions)
-	c.failurePolicy = cmp.Or(p.FailurePolicy, v1beta1.Ignore)
+	c.failurePolicy = p.FailurePolicy
 	c.deletion = d
 	c.compileMatch(&p.Match)
 	c.compileMessage(p.PolicyMessage)

@@ -68,8 +68,8 @@ func judgedBoth(t *testing.T, set *Set, who Question, want bool) {
 
 // A reference that blocks its owner's deletion is written by controllers above all: who asks for
 // them to be judged means it.
-func TestControllersAreJudgedByOwnerReferencePolicies(t *testing.T) {
-	for said, want := range map[string]bool{"": true, ", kubernetesControllers: Judge": true, ", kubernetesControllers: Exclude": false, ", excludeUsers: [alice]": true} {
+func TestControllersAreJudgedByOwnerReferencePoliciesThatSaySo(t *testing.T) {
+	for said, want := range map[string]bool{"": false, ", kubernetesControllers: Judge": true, ", kubernetesControllers: Exclude": false} {
 		set := Build(nil, sources(t, "f", policyWith("OwnerReferencePolicy", about+said)), Options{})
 		q := web(map[string]any{"ownerReferences": []any{map[string]any{"uid": "o", "blockOwnerDeletion": true}}})
 		q.Operation, q.Object, q.OldObject = Create, q.OldObject, nil
@@ -290,12 +290,12 @@ func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
 	for match, want := range map[string]string{
 		"excludeUsers: " + list(1, 500) + ", excludeGroups: " + list(1, 500) + ", resources: [" + rule("a", 1) + "]":   "not-excluded not-controllers",
 		"excludeUsers: " + list(60, 500) + ", excludeGroups: " + list(60, 500) + ", resources: [" + rule("a", 1) + "]": "not-controllers",
-		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1, inCascades: Ignore}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
 			rule("a", 60) + "]": "not-controllers",
-		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
+		"resources: [" + rule("a", 1) + "]}, protection: {maxDependents: 1, inCascades: Ignore}}}\n---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: q}, spec: {match: {kubernetesControllers: Judge, resources: [" +
 			rule("a", 60) + ", " + rule("b", 60) + ", " + rule("c", 60) + ", " + rule("d", 60) + ", " + rule("e", 60) + "]": "",
 	} {
-		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {"+match+"}, protection: {maxDependents: 1}}}"), Options{})
+		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {"+match+"}, protection: {maxDependents: 1, inCascades: Ignore}}}"), Options{})
 		for _, p := range set.Problems() {
 			if !p.Warning {
 				t.Fatal(p)

@@ -38,8 +38,8 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 		"what is confirmed":                  {"protection: {confirmation: Required}", GarbageCollector, confirmed, nil, ""},
 		"what is being deleted":              {"protection: {confirmation: Required}", GarbageCollector, map[string]any{"deletionTimestamp": "now"}, nil, ""},
 		"where cascades are ignored":         {"protection: {confirmation: Required, inCascades: Ignore}", GarbageCollector, nil, nil, ""},
-		"a limit":                            {"protection: {maxDependents: 1, inCascades: Refuse}", GarbageCollector, nil, nil, "2 objects would also be deleted, and 1 is accepted"},
-		"a limit that is not about cascades": {"protection: {maxDependents: 1}", GarbageCollector, nil, nil, ""},
+		"a limit":                            {"protection: {maxDependents: 1}", GarbageCollector, nil, nil, "2 objects would also be deleted, and 1 is accepted"},
+		"a limit that is not about cascades": {"protection: {maxDependents: 1, inCascades: Ignore}", GarbageCollector, nil, nil, ""},
 		"propagation":                        {"propagation: {default: Orphan, allowed: [Orphan]}", GarbageCollector, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (c *compiled) warnOfCovered(at *field.Path, r v1beta1.ResourceRule, before 
 
 // warnOfPods says what becomes of the pods of a Job that its controller deletes.
 func (c *compiled) warnOfPods() {
-	if c.guards() && !c.onTrial() && c.about(pods) && c.objects == nil && len(c.names) == 0 && len(c.conditions) == 0 {
+	if c.guards() && c.deletion.protection.MaxDependents == nil && !c.onTrial() && c.about(pods) && c.objects == nil && len(c.names) == 0 && len(c.conditions) == 0 {
 		c.warn("spec.protection", "pods that are collected with their Job or ReplicaSet are kept, too, and "+
 			"lose their owner: "+
 			"a Job that its controller deletes leaves its pods. Set an objectSelector, or inCascades to Ignore")

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -18,8 +17,7 @@ import (
 // delete.
 func (c *compiled) guardsSelection() bool {
 	p := c.deletion.protection
-	return p != nil && p.Confirmation == v1beta1.ConfirmationRequired &&
-		cmp.Or(p.GuardSelection, v1beta1.GuardSelectionRefuse) == v1beta1.GuardSelectionRefuse
+	return p != nil && p.Confirmation == v1beta1.ConfirmationRequired && p.GuardSelection == v1beta1.GuardSelectionRefuse
 }
 
 // guardSelection judges an UPDATE after which a policy would protect its object no more: the next

@@ -29,9 +29,9 @@ const rulesPolicies = `
 ---
 {apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: broken}, spec: {match: {resources: [{apiGroups: [broken.io], resources: [things]}], matchConditions: [{name: c, expression: "("}]}, protection: {confirmation: Required}}}
 ---
-{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: d}, spec: {match: {kubernetesControllers: Judge, resources: [{apiGroups: ["*"], resources: ["*"]}]}, rules: {dangling: Deny}}}
 ---
-{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: e}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b, a]}]}}, blockOwnerDeletion: Clear, failurePolicy: Fail}}
+{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: e}, spec: {match: {kubernetesControllers: Judge, resources: [{apiGroups: [apps], resources: [deployments]}], namespaceSelector: {matchExpressions: [{key: team, operator: In, values: [b, a]}]}}, blockOwnerDeletion: Clear, failurePolicy: Fail}}
 ---
 {apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: f}, spec: {namespaceSelector: {matchLabels: {team: a}}, waves: [{name: all, resources: [{apiGroups: ["*"], resources: ["*"]}]}]}}
 `

@@ -111,7 +111,6 @@ var breaches = map[string][]breach{
 	"deletionpolicies": slices.Concat(matchRules(), resourceRules("spec.propagation.dependents"), validationActions, []breach{
 		{"spec.propagation says set at least one of default, allowed and dependents", "spec.propagation", object{}, "set at least one of default, allowed and dependents"},
 		{"spec.propagation says allowed must contain default: a delete that asks for nothing would be refused", "spec.propagation.allowed", []any{"Orphan"}, "allowed must contain default"},
-		{"spec.protection says guardSelection Refuse needs confirmation Required: an update can only be confirmed", "spec.protection", object{"maxDependents": int64(1), "guardSelection": "Refuse"}, "guardSelection Refuse needs confirmation Required"},
 		{"spec.protection says set maxDependents, or confirmation to Required, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
 		{"spec says a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it",
 			"spec.match.users", []any{"bob"}, "a policy for some users can have protection and propagation.allowed"},

@@ -20,9 +20,9 @@ metadata: {name: defaults}
 spec:
   match: {resources: [{apiGroups: [apps], resources: [deployments]}]}
   protection: {maxDependents: 0}`, `
-match: {resources: [{apiGroups: [apps], resources: [deployments]}]}
+match: {scope: "*", kubernetesControllers: Exclude, resources: [{apiGroups: [apps], resources: [deployments]}]}
 priority: 0
-protection: {maxDependents: 0}
+protection: {maxDependents: 0, inCascades: Refuse, guardSelection: Refuse}
 validationActions: [Deny]
 failurePolicy: Ignore`},
 		"an owner reference policy allows what it does not name": {"ownerreferencepolicies", `
@@ -32,7 +32,7 @@ metadata: {name: defaults}
 spec:
   match: {resources: [{apiGroups: [apps], resources: [deployments]}]}
   rules: {dangling: Warn}`, `
-match: {resources: [{apiGroups: [apps], resources: [deployments]}]}
+match: {scope: "*", kubernetesControllers: Exclude, resources: [{apiGroups: [apps], resources: [deployments]}]}
 blockOwnerDeletion: Allow
 changes: Allow
 validationActions: [Deny]

@@ -43,7 +43,6 @@ type DeletionPolicy struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake)",message="set propagation, protection or brake: a policy without any asks for nothing"
 // +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents))",message="a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it"
-// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.protection) || !has(self.protection.inCascades) || self.protection.inCascades != 'Refuse'",message="a policy for some users cannot have inCascades Refuse: a collector does not say for whom it deletes"
 type DeletionPolicySpec struct {
 	// match says which objects the policy is about. Its conditions are always evaluated as for the
 	// DELETE of the object: object is null, oldObject is the object.
@@ -210,7 +209,6 @@ const (
 
 // Protection refuses deletions that are likely mistakes.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.guardSelection) || self.guardSelection != 'Refuse' || (has(self.confirmation) && self.confirmation == 'Required')",message="guardSelection Refuse needs confirmation Required: an update can only be confirmed"
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
 	// maxDependents refuses deletes that would also delete more than this many objects: dependents
@@ -232,18 +230,20 @@ type Protection struct {
 	// inCascades says whether collectors are judged, too, when they delete a protected object with
 	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The
 	// delete of a Namespace or CustomResourceDefinition that holds such objects is refused at once,
-	// and that of another owner where the answer is cheap. Left out, it is Refuse where
-	// confirmation is Required and the policy is for everyone, and Ignore otherwise.
+	// and that of another owner where the answer is cheap. A policy for some users does not judge
+	// collectors: they do not say for whom they delete.
 	//
 	// +optional
+	// +kubebuilder:default=Refuse
 	InCascades InCascades `json:"inCascades,omitempty"`
 
 	// guardSelection Refuse also refuses updates that take the object out of the policy, by a label
 	// that its selectors use or by metadata that its conditions look at, unless the delete of the
-	// object is confirmed. Left out, it is Refuse where confirmation is Required, and Ignore
-	// otherwise.
+	// object is confirmed. Where confirmation is not Required it has no effect: an update can only
+	// be confirmed.
 	//
 	// +optional
+	// +kubebuilder:default=Refuse
 	GuardSelection GuardSelection `json:"guardSelection,omitempty"`
 }
 

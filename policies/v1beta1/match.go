@@ -34,17 +34,19 @@ type Match struct {
 	ResourceNames []string `json:"resourceNames,omitempty"`
 
 	// scope is Cluster for cluster-scoped objects (Namespaces, too), Namespaced for objects in a
-	// namespace, and * for both. Left out, it is *.
+	// namespace, and * for both.
 	//
 	// +optional
+	// +kubebuilder:default="*"
 	Scope Scope `json:"scope,omitempty"`
 
 	// kubernetesControllers says whether the policy judges Kubernetes' own controllers: the service
 	// accounts of kube-system, the scheduler, the cloud controller manager and the API server. With
-	// Judge, a DeletionPolicy may block a rollout forever. Left out, it is Exclude in a
-	// DeletionPolicy, and Judge in an OwnerReferencePolicy.
+	// Judge, a DeletionPolicy may block a rollout forever. Collectors are another matter, which
+	// protection.inCascades decides.
 	//
 	// +optional
+	// +kubebuilder:default=Exclude
 	KubernetesControllers ControllerRule `json:"kubernetesControllers,omitempty"`
 
 	// users are those whose requests are judged, with groups and serviceAccounts: of one of these a
