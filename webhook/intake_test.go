@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/weir-dev/weir/policies"
@@ -62,7 +63,7 @@ func heap() uint64 {
 // as the test takes, so that a review that waited for one of them would not be answered at all.
 func TestBodiesThatHangHoldLittleAndNoReviewUp(t *testing.T) {
 	in := newIntake(refusing)
-	in.bodyTime = time.Hour
+	in.bodyTime, in.free = time.Hour, semaphore.NewWeighted(keptForSmall+4*mostBody)
 	s := listening(t, in, yes)
 	client := &http.Client{Timeout: time.Minute}
 	body := bytes.Repeat([]byte("["), mostBody-1)
@@ -98,7 +99,7 @@ func TestBodiesThatHangHoldLittleAndNoReviewUp(t *testing.T) {
 	if codes[400]+codes[413] < 4 || codes[400]+codes[413]+codes[429]+codes[0] != len(conns) {
 		t.Errorf("they were answered %v", codes)
 	}
-	if !in.large.TryAcquire(mostLarge) || !in.small.TryAcquire(mostSmall) || !in.reviews.TryAcquire(mostAtOnce) {
+	if !in.free.TryAcquire(keptForSmall + 4*mostBody) {
 		t.Error("what they held is not free")
 	}
 }
@@ -187,21 +188,18 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 		}
 	}
 	want("with room for all", 200, 200, 200)
-	in.large.TryAcquire(mostLarge - smallReview)
+	in.free.TryAcquire(mostRoom - keptForSmall - smallReview)
 	want("with little room for large ones", 200, 429, 429)
-	in.large.Release(mostLarge - smallReview)
-	in.small.TryAcquire(mostSmall)
-	want("with no room for small ones", 429, 200, 200)
-	in.small.Release(mostSmall)
-	in.reviews.TryAcquire(mostAtOnce)
-	want("with as many as there may be", 429, 429, 429)
-	in.reviews.Release(mostAtOnce)
-	in.decoded.TryAcquire(mostDecoded)
-	want("with no room for what is decoded", 429, 429, 429)
-	in.decoded.Release(mostDecoded)
+	in.free.Release(mostRoom - keptForSmall - smallReview)
+	in.free.TryAcquire(mostRoom - keptForSmall - 2*smallReview)
+	want("with room for the text of large ones", 200, 429, 429)
+	in.free.Release(mostRoom - keptForSmall - 2*smallReview)
+	in.free.TryAcquire(mostRoom)
+	want("with no room", 429, 429, 429)
+	in.free.Release(mostRoom)
 	want("when they are over", 200, 200, 200)
-	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 9 {
-		t.Errorf("counted %v, want 9 busy", counted(t, m.requests))
+	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 7 {
+		t.Errorf("counted %v, want 7 busy", counted(t, m.requests))
 	}
 }
 
@@ -210,7 +208,8 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 func TestCollectorsAreNotToldToWait(t *testing.T) {
 	for path, waits := range map[string]bool{"/brake": false, "/guard": false, "/delete": true} {
 		in := newIntake(refusing)
-		in.reviews.TryAcquire(mostAtOnce)
+		in.free.TryAcquire(mostRoom)
+		in.roomTime = time.Millisecond
 		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 		var review admissionv1.AdmissionReview
 		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); json.Unmarshal(w.Body.Bytes(), &review) != nil || review.Response == nil || review.Response.Result.Code != 429 {
@@ -260,7 +259,8 @@ func TestReviewsPastWhatIsTakenAreAnErrorWhereNothingIsRefused(t *testing.T) {
 		"no review":                   {"/delete", "{", true, false},
 	} {
 		in := newIntake(func(policies.Part) bool { return c.refuses })
-		in.reviews.TryAcquire(mostAtOnce)
+		in.free.TryAcquire(mostRoom)
+		in.roomTime = time.Millisecond
 		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 		w := post(h, c.path, aJSON, strings.NewReader(c.body))
 		if c.refused && codeOf(t, w) != 429 || !c.refused && w.Code != 429 || w.Header().Get("Retry-After") != "1" {
@@ -273,12 +273,12 @@ func TestReviewsPastWhatIsTakenAreAnErrorWhereNothingIsRefused(t *testing.T) {
 func TestReviewWaitsForRoom(t *testing.T) {
 	in := newIntake(refusing)
 	in.roomTime = time.Minute
-	in.small.TryAcquire(mostSmall)
+	in.free.TryAcquire(mostRoom)
 	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 	var code int
 	var wg sync.WaitGroup
 	wg.Go(func() { code = post(h, "/delete", aJSON, strings.NewReader(request(aDelete))).Code })
-	in.small.Release(mostSmall)
+	in.free.Release(mostRoom)
 	wg.Wait()
 	if code != 200 {
 		t.Errorf("%d", code)

@@ -1,12 +1,9 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
-	"net/http"
 
 	"github.com/tidwall/gjson"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -21,26 +18,6 @@ const mostBody = 20 << 20
 
 // mostDepth bounds how deeply a review is nested, in levels: an object is two levels down in it.
 const mostDepth = 2 + policies.MostDepth
-
-// read reads a review, or as much of one as is too large. The error is for whoever sent it, with
-// the HTTP status to send.
-func read(w http.ResponseWriter, r *http.Request) ([]byte, int, error) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is %q, want application/json", r.Header.Get("Content-Type"))
-	}
-	var body bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= mostBody {
-		body.Grow(int(n) + bytes.MinRead) // it looks for more once more
-	}
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return body.Bytes(), http.StatusRequestEntityTooLarge, fmt.Errorf("the review has more than %d bytes", mostBody)
-	}
-	if err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
-	}
-	return body.Bytes(), 0, nil
-}
 
 // understand decodes a review, and makes sure that it is one.
 func understand(body []byte) (*admissionv1.AdmissionReview, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"time"
 
@@ -25,70 +26,65 @@ type answer struct {
 	err      error
 }
 
-// review is the handler of one webhook, about one part of the policies.
-func review(asked policies.Webhook, part policies.Part, judge reviewer, in *intake, m *metrics, log *sayer) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		malformed := func(operation string, status int, err error) {
-			m.answered(asked, operation, "malformed", began)
-			log.say("malformed review", "webhook", asked, "err", err.Error())
-			http.Error(w, err.Error(), status)
-		}
-		body, size, status, err := readSized(w, r)
-		if status == http.StatusRequestEntityTooLarge {
-			m.answered(asked, "", "large", began)
-			log.say("review that is too large", "webhook", asked, "err", err.Error())
-			in.withhold(w, bytes.NewReader(body), asked, part, tooLarge(err), err)
-			return
-		}
-		if err != nil {
-			malformed("", status, err)
-			return
-		}
-		if !in.await(r.Context(), in.decoded, size) {
-			r.Body = io.NopCloser(bytes.NewReader(body))
-			in.busy(w, r, asked, part, m)
-			return
-		}
-		defer in.decoded.Release(size)
-		review, err := understand(body)
-		if err != nil {
-			malformed("", http.StatusBadRequest, err)
-			return
-		}
-		operation := string(review.Request.Operation)
-		q, err := policies.FromRequest(review.Request)
-		if err == nil {
-			err = checkNames(&q)
-		}
-		if err != nil {
-			malformed(operation, http.StatusBadRequest, err)
-			return
-		}
-		q.Part = part
-		a := judge(r, q)
-		if a.err != nil {
-			m.answered(asked, operation, "error", began)
-			log.say("could not judge a request", "webhook", asked, "operation", operation, "resource", q.Resource.GroupResource().String(),
-				"namespace", q.Namespace, "name", q.Name, "user", q.User.Name, "err", a.err.Error())
-			http.Error(w, a.err.Error(), http.StatusInternalServerError)
-			return
-		}
-		if reply(w, review.Request.UID, a) {
-			m.answered(asked, operation, a.result, began)
-		}
+// entry serves one webhook, about one part of the policies.
+type entry struct {
+	asked   policies.Webhook
+	part    policies.Part
+	judge   reviewer
+	in      *intake
+	metrics *metrics
+	log     *sayer
+}
+
+// ServeHTTP implements http.Handler.
+func (e *entry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	said := r.Header.Get("Content-Type")
+	if t, _, err := mime.ParseMediaType(said); err != nil || t != "application/json" {
+		err = fmt.Errorf("content type is %q, want application/json", said)
+		e.malformed(w, "", http.StatusUnsupportedMediaType, err, began)
+		return
+	}
+	body, room, err := e.in.take(w, r)
+	defer e.in.free.Release(room)
+	if err != nil {
+		e.notTaken(w, io.MultiReader(bytes.NewReader(body), r.Body), err, began)
+		return
+	}
+	review, err := understand(body)
+	if err != nil {
+		e.malformed(w, "", http.StatusBadRequest, err, began)
+		return
+	}
+	operation := string(review.Request.Operation)
+	q, err := policies.FromRequest(review.Request)
+	if err == nil {
+		err = checkNames(&q)
+	}
+	if err != nil {
+		e.malformed(w, operation, http.StatusBadRequest, err, began)
+		return
+	}
+	q.Part = e.part
+	a := e.judge(r, q)
+	if a.err != nil {
+		e.metrics.answered(e.asked, operation, "error", began)
+		e.log.say("could not judge a request", "webhook", e.asked, "operation", operation,
+			"resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", q.Name,
+			"user", q.User.Name, "err", a.err.Error())
+		http.Error(w, a.err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if reply(w, review.Request.UID, a) {
+		e.metrics.answered(e.asked, operation, a.result, began)
 	}
 }
 
-// readSized is read, with how much the review takes when it is decoded.
-func readSized(w http.ResponseWriter, r *http.Request) (body []byte, size int64, status int, err error) {
-	if body, status, err = read(w, r); err != nil {
-		return body, 0, status, err
-	}
-	if size = decodedSize(body); size > mostDecoded {
-		return body, size, http.StatusRequestEntityTooLarge, fmt.Errorf("the review takes up to %d bytes when it is decoded, more than %d", size, mostDecoded)
-	}
-	return body, size, 0, nil
+// malformed answers for what is no review.
+func (e *entry) malformed(w http.ResponseWriter, operation string, status int, err error, began time.Time) {
+	e.metrics.answered(e.asked, operation, "malformed", began)
+	e.log.say("malformed review", "webhook", e.asked, "err", err.Error())
+	http.Error(w, err.Error(), status)
 }
 
 // reply writes an answer to the request with this uid, and tells whether there was one to write.

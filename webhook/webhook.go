@@ -140,8 +140,8 @@ func router(reviewers func(policies.Webhook) reviewer, takes func(string) bool, 
 	for asked, path := range Paths {
 		judge := reviewers(asked)
 		for _, part := range slices.Concat(policies.Parts, []policies.Part{""}) {
-			r.With(known(takes, m), deadline, whenReady(ready), in.bounded(asked, part, m)).
-				Post("/{token}"+part.Path(path), review(asked, part, judge, in, m, log))
+			r.With(known(takes, m), deadline, whenReady(ready)).
+				Method(http.MethodPost, "/{token}"+part.Path(path), &entry{asked, part, judge, in, m, log})
 		}
 	}
 	return r

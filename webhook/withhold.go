@@ -13,29 +13,32 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// errTooMany is why a review is not taken in now, and can be later.
-var errTooMany = errors.New("weir has as many reviews under way as it takes")
-
 // beginning is how much is read of a review that is not taken in, in bytes: the API server writes
 // the uid before all else.
 const beginning = 512
 
-// busy answers for a review that is not taken in. Users can bring that about, and no failurePolicy
-// may let them past for it: the request is refused, and may come again. Where no policy refuses
-// anything, because all of them are on trial or only have the finalizer added, the answer is an
-// error, which their failurePolicy, Ignore, lets through.
-func (in *intake) busy(w http.ResponseWriter, r *http.Request, asked policies.Webhook, part policies.Part, m *metrics) {
-	m.requests.WithLabelValues("", "", "busy").Inc()
-	w.Header().Set("Retry-After", "1")
-	hangUp(w)
-	in.withhold(w, r.Body, asked, part, tooBusy(asked), errTooMany)
-}
-
-// withhold answers for a review that is not judged: with a refusal where a policy might refuse, and
-// otherwise with an error.
-func (in *intake) withhold(w http.ResponseWriter, body io.Reader, asked policies.Webhook, part policies.Part, no answer, why error) {
-	if mayRefuse(in.refuses, asked, part) {
-		if uid := uidOf(body); uid != "" {
+// notTaken answers for a review that is not taken in, and of which there is this much. Users can
+// bring that about, and no failurePolicy may let them past for it: the request is refused. Where no
+// policy refuses anything, because all of them are on trial or only add the finalizer, the answer is
+// an error, which their failurePolicy, Ignore, lets through.
+func (e *entry) notTaken(w http.ResponseWriter, from io.Reader, why error, began time.Time) {
+	var no answer
+	switch {
+	case errors.Is(why, errTooMany):
+		e.metrics.requests.WithLabelValues("", "", "busy").Inc()
+		w.Header().Set("Retry-After", "1")
+		hangUp(w)
+		no = tooBusy(e.asked)
+	case errors.Is(why, errTooLarge):
+		e.metrics.answered(e.asked, "", "large", began)
+		e.log.say("review that is too large", "webhook", e.asked, "err", why.Error())
+		no = tooLarge(why)
+	default:
+		e.malformed(w, "", http.StatusBadRequest, why, began)
+		return
+	}
+	if mayRefuse(e.in.refuses, e.asked, e.part) {
+		if uid := uidOf(from); uid != "" {
 			reply(w, uid, no)
 			return
 		}
@@ -45,8 +48,9 @@ func (in *intake) withhold(w http.ResponseWriter, body io.Reader, asked policies
 
 // tooLarge refuses what is too large to be judged. Whoever may edit an object can make it so large.
 func tooLarge(why error) answer {
-	return refused(policies.Decision{Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
-		Message: "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an edit has it twice"}, 0)
+	message := "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an edit has it twice"
+	return refused(policies.Decision{Code: http.StatusRequestEntityTooLarge,
+		Reason: metav1.StatusReasonRequestEntityTooLarge, Message: message}, 0)
 }
 
 // tooBusy refuses for now. Collectors come again by themselves: with a Retry-After client-go would
@@ -60,7 +64,8 @@ func tooBusy(asked policies.Webhook) answer {
 		Message: "this cannot be judged now, because too much else is: try again in a second"}, wait)
 }
 
-// mayRefuse tells whether a request can be refused for policies that it was not judged by.
+// mayRefuse tells whether a request can be refused for policies that it was not judged by. refuses
+// tells whether any of a part refuses anything.
 func mayRefuse(refuses func(policies.Part) bool, asked policies.Webhook, part policies.Part) bool {
 	switch asked {
 	case policies.WebhookAddFinalizer, policies.WebhookCanary, policies.WebhookPolicies:
