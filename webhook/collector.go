@@ -2,7 +2,7 @@ package webhook
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/policies"
@@ -19,10 +19,13 @@ const collectorTime = 2 * time.Second
 type collector struct {
 	read func(context.Context) (policies.Collector, error) // nil: it is not known
 	log  *sayer
+	last atomic.Pointer[found]
+}
 
-	mu   sync.Mutex
-	last policies.Collector
-	at   time.Time
+// found is who collected at a time.
+type found struct {
+	who policies.Collector
+	at  time.Time
 }
 
 func newCollector(read func(context.Context) (policies.Collector, error), log *sayer) *collector {
@@ -35,11 +38,8 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	if c.read == nil {
 		return policies.CollectorUnknown
 	}
-	c.mu.Lock()
-	last, at := c.last, c.at
-	c.mu.Unlock()
-	if !at.IsZero() && time.Since(at) < rememberCollector {
-		return last
+	if last := c.last.Load(); last != nil && time.Since(last.at) < rememberCollector {
+		return last.who
 	}
 	// The answer is for all who ask within a second: a caller that goes away must not end it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectorTime)
@@ -47,11 +47,10 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	asked := time.Now()
 	now, err := c.read(ctx)
 	if err != nil {
-		c.log.say("could not find out who collects garbage, so foreground deletions whose dependents are to be kept are refused", "err", err.Error())
+		c.log.say("could not find out who collects garbage, so foreground deletions whose dependents are to be kept are refused",
+			"err", err.Error())
 		now = policies.CollectorUnknown
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last, c.at = now, asked
+	c.last.Store(&found{now, asked})
 	return now
 }

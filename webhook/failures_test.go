@@ -48,23 +48,6 @@ func TestPoliciesThatFailAreCounted(t *testing.T) {
 	})
 }
 
-// Names come and go; their series do not stay for ever.
-func TestSeriesOfPoliciesThatFailAreBounded(t *testing.T) {
-	m := testMetrics(t)
-	for i := range 3 * mostFailing {
-		m.failed([]policies.PolicyError{{Policy: policies.PolicyKey{Kind: "DeletionPolicy", Name: fmt.Sprint(i)}}})
-	}
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(m.failures)
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(families[0].GetMetric()); n > mostFailing {
-		t.Errorf("%d series", n)
-	}
-}
-
 // TestPoliciesHaveASeriesBeforeTheyFail: an alert sees no increase of what is there for the first
 // time, be it a burst of failures.
 func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,9 +16,6 @@ type metrics struct {
 	armed    *prometheus.CounterVec
 	panics   prometheus.Counter
 	failures *prometheus.CounterVec
-
-	mu      sync.Mutex
-	failing map[string]bool // policies that have series
 }
 
 // failures has a series for each policy in force from the beginning: an increase is seen only of
@@ -31,9 +27,8 @@ type failures struct {
 
 // Collect implements prometheus.Collector.
 func (f failures) Collect(out chan<- prometheus.Metric) {
-	all := f.inForce().Statuses()
-	for i := range all[:min(len(all), mostFailing)] {
-		f.WithLabelValues(nameOf(all[i].Policy))
+	for _, s := range f.inForce().Statuses() {
+		f.WithLabelValues(nameOf(s.Policy))
 	}
 	f.CounterVec.Collect(out)
 }
@@ -41,7 +36,7 @@ func (f failures) Collect(out chan<- prometheus.Metric) {
 func nameOf(p policies.PolicyKey) string { return p.Kind + "/" + p.Name }
 
 func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metrics, error) {
-	m := &metrics{failing: map[string]bool{},
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
 			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), error (a policy could not be judged, and its failurePolicy decided), malformed (left to the failurePolicy), large (a review that is too large to be judged: refused where a policy might refuse). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
@@ -74,7 +69,11 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 	for _, result := range []finalizers.Result{finalizers.Done, finalizers.Already, finalizers.Gone, finalizers.Changed, finalizers.Failed} {
 		m.armed.WithLabelValues(string(result))
 	}
-	return m, errors.Join(reg.Register(failures{m.failures, inForce}), reg.Register(m.requests), reg.Register(m.duration), reg.Register(m.armed), reg.Register(m.panics))
+	var errs []error
+	for _, c := range []prometheus.Collector{failures{m.failures, inForce}, m.requests, m.duration, m.armed, m.panics} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
 }
 
 func (m *metrics) answered(asked policies.Webhook, operation, result string, began time.Time) {
@@ -87,19 +86,8 @@ func (m *metrics) answered(asked policies.Webhook, operation, result string, beg
 	m.duration.WithLabelValues(string(asked)).Observe(time.Since(began).Seconds())
 }
 
-// mostFailing bounds the series of policies that fail: names that are gone go with the rest.
-const mostFailing = 1000
-
 func (m *metrics) failed(errs []policies.PolicyError) {
 	for _, e := range errs {
-		name := nameOf(e.Policy)
-		m.mu.Lock()
-		if !m.failing[name] && len(m.failing) >= mostFailing {
-			m.failures.Reset()
-			clear(m.failing)
-		}
-		m.failing[name] = true
-		m.mu.Unlock()
-		m.failures.WithLabelValues(name).Inc()
+		m.failures.WithLabelValues(nameOf(e.Policy)).Inc()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
@@ -24,31 +23,18 @@ var errBusy = errors.New("weir asks the API server as much as it may")
 const paceTime = 2 * time.Second
 
 // pace is a rate limit that says by its error that it was the reason.
-type pace struct{ limit *rate.Limiter }
+type pace struct{ flowcontrol.RateLimiter }
 
-var _ flowcontrol.RateLimiter = pace{}
+func newPace(qps float32, burst int) pace {
+	return pace{flowcontrol.NewTokenBucketRateLimiter(qps, burst)}
+}
 
-func newPace(qps rate.Limit, burst int) pace { return pace{rate.NewLimiter(qps, burst)} }
-
-// Wait implements flowcontrol.RateLimiter. It does not begin to wait where the turn would come too
-// late.
+// Wait does not begin to wait where the turn would come too late.
 func (p pace) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, paceTime)
 	defer cancel()
-	if err := p.limit.Wait(ctx); err != nil {
+	if err := p.RateLimiter.Wait(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return nil
 }
-
-// TryAccept implements flowcontrol.RateLimiter.
-func (p pace) TryAccept() bool { return p.limit.Allow() }
-
-// Accept implements flowcontrol.RateLimiter.
-func (p pace) Accept() { _ = p.limit.Wait(context.Background()) }
-
-// Stop implements flowcontrol.RateLimiter.
-func (p pace) Stop() {}
-
-// QPS implements flowcontrol.RateLimiter.
-func (p pace) QPS() float32 { return float32(p.limit.Limit()) }

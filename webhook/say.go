@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
-	"time"
-	"unicode/utf8"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // Whoever sends reviews has lines of the log written, with what they sent in them.
@@ -24,9 +24,7 @@ const (
 type sayer struct {
 	log   logr.Logger
 	limit *rate.Limiter
-
-	mu   sync.Mutex
-	left int // lines that were left out since the last
+	left  atomic.Int64 // lines that were left out since the last
 }
 
 func newSayer(log logr.Logger) *sayer {
@@ -60,31 +58,22 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *sayer) next() (left int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.limit.AllowN(time.Now(), 1) {
-		s.left++
+// next tells whether a line may be written, and how many were left out before it.
+func (s *sayer) next() (left int64, ok bool) {
+	if !s.limit.Allow() {
+		s.left.Add(1)
 		return 0, false
 	}
-	left, s.left = s.left, 0
-	return left, true
+	return s.left.Swap(0), true
 }
 
 // short is what the log shows of a value.
 func short(value any) any {
-	text, ok := value.(string)
-	if !ok {
-		if s, is := value.(fmt.Stringer); is {
-			text, ok = s.String(), true
-		}
+	switch v := value.(type) {
+	case string:
+		return words.Cut(v, mostValue)
+	case fmt.Stringer:
+		return words.Cut(v.String(), mostValue)
 	}
-	if !ok || len(text) <= mostValue {
-		return value
-	}
-	end := mostValue
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s… (%d bytes)", text[:end], len(text))
+	return value
 }
