@@ -5,8 +5,8 @@
 // third of the binary, and weighs on a controller that has no use for it.
 //
 // A command is one goroutine, but for those that forward a port (forward.go), joined when it is
-// closed, and one that shows what is listed (spinner.go), joined when it is read. Ctrl-C ends the
-// process, as it does kubectl. One lock guards what is remembered of workloads (components.go), for
+// closed, and one that shows what is listed (spinner.go), joined when it is read. The server of
+// mcp.go runs one command at a time. Ctrl-C ends the process, as it does kubectl. One lock guards what is remembered of workloads (components.go), for
 // the page, which asks from many; they are read under it, and whoever else wants them waits.
 package ask
 
@@ -55,7 +55,7 @@ installed in the cluster: the objects are listed with your own rights, and nothi
 		SilenceUsage: true,
 		Version:      version.Weir(),
 	}
-	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand())
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand(), mcpCommand())
 	for _, cmd := range root.Commands() {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
