@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/version"
 )
 
 const (
@@ -66,7 +67,7 @@ func given(flags *pflag.FlagSet) (args []string) {
 
 // toolServer serves the commands as tools, for the cluster of some flags.
 func toolServer(flags []string) *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "kubectl-weir", Version: version()}, &mcp.ServerOptions{Instructions: theNote})
+	s := mcp.NewServer(&mcp.Implementation{Name: "kubectl-weir", Version: version.Weir()}, &mcp.ServerOptions{Instructions: theNote})
 	t := &tools{flags: flags, turn: make(chan struct{}, 1)}
 	addTool[deleteAsked](s, t, planCommand())
 	addTool[objectAsked](s, t, whyCommand())

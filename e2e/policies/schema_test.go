@@ -114,9 +114,6 @@ var breaches = map[string][]breach{
 		{"spec.protection says set maxDependents, or confirmation to Required, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
 		{"spec says a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it",
 			"spec.match.users", []any{"bob"}, "a policy for some users can have protection and propagation.allowed"},
-		{"spec says a policy for some users cannot have inCascades Refuse: a collector does not say for whom it deletes", "spec", object{
-			"match":      object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}, "groups": []any{"agents"}},
-			"protection": object{"confirmation": "Required", "inCascades": "Refuse"}}, "cannot have inCascades Refuse"},
 		{"spec says set propagation, protection or brake: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}}}, "a policy without any asks for nothing"},
 	}),
 	"ownerreferencepolicies": slices.Concat(matchRules(), validationActions, []breach{
