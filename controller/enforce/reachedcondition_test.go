@@ -108,7 +108,7 @@ func TestTheCanaryHasAnEntryOfItsOwn(t *testing.T) {
 		always := []string{"policies.weir.dev Ignore None https://weir.test/token/policies", "canary.weir.dev Fail None https://weir.test/token/canary"}
 		step("where no policy asks", "create validatingwebhookconfigurations", always...)
 		changed := state.Changed()
-		api.Put("deletionpolicies", delpol("p", "configmaps", "protection: {maxDependents: 3}"))
+		api.Put("deletionpolicies", delpol("p", "configmaps", "protection: {maxDependents: 3, inCascades: Ignore}"))
 		<-changed
 		step("with the first policy", "update validatingwebhookconfigurations",
 			slices.Concat([]string{"delete.weir.dev Ignore NoneOnDryRun https://weir.test/token/delete-ignore"}, always)...)
