@@ -44,12 +44,13 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // contactLost tells whether a request ended because there is no connection to the API server. An
-// answer is none of that, and neither is one stream of a connection that breaks: an API server
-// gives up a request, or what it passes on, and goes on with the others.
+// answer is none of that, and neither is a deadline of ours, or one stream of a connection that
+// breaks: an API server gives up a request, or what it passes on, and goes on with the others.
 func contactLost(err error) bool {
 	var status apierrors.APIStatus
 	var stream http2.StreamError
-	return err != nil && !errors.As(err, &status) && !errors.As(err, &stream) && !errors.Is(err, context.Canceled)
+	ours := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return err != nil && !ours && !errors.As(err, &status) && !errors.As(err, &stream)
 }
 
 // witness tells of each answer after which client-go comes again by itself, and says nothing for as

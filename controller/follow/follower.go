@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 const (
 	firstListPause, mostRetry         = 500 * time.Millisecond, 10 * time.Second
 	mostListPause, mostForbiddenPause = 30 * time.Second, 2 * time.Minute
+	// answeredWithin is how long a watch may take to begin. Without a bound, a kind whose request
+	// is neither answered nor fails stays behind.
+	answeredWithin = time.Minute
 )
 
 var errListFirst = errors.New("the last watch did not end as it should: the kind is listed first")
@@ -127,9 +131,15 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 		return nil, errListFirst
 	}
 	f.trying()
-	w, err := f.resource.Watch(witnessed(ctx, f.failed), o)
+	within, cancel := context.WithCancel(witnessed(ctx, f.failed))
+	late := time.AfterFunc(answeredWithin, cancel)
+	w, err := f.resource.Watch(within, o)
+	if !late.Stop() && ctx.Err() == nil {
+		err = fmt.Errorf("watch %s: not answered within %s: %w", f.gvr.GroupResource(), answeredWithin, context.DeadlineExceeded)
+	}
 	f.tried(ctx, err)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	end := time.Now()
@@ -137,9 +147,10 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 		end = end.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 	}
 	s := &stream{Interface: w}
-	s.ended = func() { f.watchEnded(ctx, s, end) }
+	s.ended = func() { cancel(); f.watchEnded(ctx, s, end) }
 	if !f.watchBegan(s) {
 		w.Stop()
+		cancel()
 		return nil, errListFirst
 	}
 	return s, nil

@@ -1,7 +1,9 @@
 package follow
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +186,36 @@ func TestWatchThatIsNotAnsweredIsBehind(t *testing.T) {
 		close(answer)
 		e.until(2*mostRetry, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
 	})
+}
+
+// TestRequestThatIsNeverAnsweredIsMadeAgain: seen once, of one kind, when an API server was killed.
+func TestRequestThatIsNeverAnsweredIsMadeAgain(t *testing.T) {
+	for name, within := range map[string]time.Duration{"watch": answeredWithin, "list": failingAfter} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newWatching(t)
+				e.whole()
+				var hung atomic.Bool
+				e.alter = func(r *http.Request) {
+					watch := r.URL.Query().Get("watch") != ""
+					if strings.HasSuffix(r.URL.Path, "/configmaps") && watch == (name == "watch") && hung.CompareAndSwap(false, true) {
+						<-r.Context().Done()
+					}
+				}
+				e.api.Down()
+				e.api.Up()
+				e.until(mostRetry, "one hangs", hung.Load)
+				e.pass(within - time.Second)
+				if e.behind("configmaps") == "" {
+					t.Error("ConfigMaps are level before the request was given up")
+				}
+				e.until(2*mostRetry, "ConfigMaps are level", func() bool { return e.behind("configmaps") == "" })
+				if n := e.losses(); n > 1 {
+					t.Errorf("the gate was shut %d times", n)
+				}
+			})
+		})
+	}
 }
 
 // refusing answers every request about a resource.

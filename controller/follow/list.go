@@ -83,10 +83,12 @@ func (f *follower) contradicted(c *coming, version string) error {
 func (f *follower) eachPage(ctx context.Context, c *coming, limit int64) (version string, err error) {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
-		m, err := metaonly.Page(witnessed(ctx, f.failed), f.resource, page, func(m *metav1.PartialObjectMetadata) {
+		within, cancel := context.WithTimeout(witnessed(ctx, f.failed), failingAfter)
+		m, err := metaonly.Page(within, f.resource, page, func(m *metav1.PartialObjectMetadata) {
 			pages.Saw(&m.ObjectMeta)
 			f.take(c, m)
 		})
+		cancel()
 		if err != nil {
 			return "", err
 		}
