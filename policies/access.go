@@ -11,6 +11,7 @@ import (
 // asks.
 type Access struct {
 	Verb        string `json:"verb"`
+	Path        string `json:"path,omitempty"` // of what is no resource; the rest is then empty
 	Group       string `json:"group"`
 	Version     string `json:"version,omitempty"`
 	Resource    string `json:"resource"`

@@ -98,7 +98,7 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 // uncounted tells that it is not told about how many objects the policy is: whoever wrote its
 // conditions could read there what objects hold.
 func (c *compiled) uncounted() bool {
-	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
+	return c.asksMay || slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
 }
 
 // asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it

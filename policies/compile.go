@@ -36,7 +36,8 @@ type compiled struct {
 	actions       []v1beta1.ValidationAction
 	part          Part
 	risk          string   // what it can stop; empty for nothing
-	asksHow       []string // names of conditions that look at the request
+	asksHow       []string // names of conditions that look at the request, or at who may do what
+	asksMay       bool     // some look at who may do what
 	message       string   // the policy's own
 	says          *cel.Message
 
@@ -157,7 +158,11 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 		c.problem(err)
 	}
 	for i := range c.conditions {
-		if cel.Mentions(c.conditions[i].Expression, admissioncel.RequestVarName) {
+		expression, may := c.conditions[i].Expression, false
+		if may = cel.Mentions(expression, admissioncel.AuthorizerVarName); may {
+			c.checkAuthorizer(expression, c.conditions[i].At)
+		}
+		if c.asksMay = c.asksMay || may; may || cel.Mentions(expression, admissioncel.RequestVarName) {
 			c.asksHow = append(c.asksHow, strconv.Quote(c.conditions[i].Name))
 		}
 	}

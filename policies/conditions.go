@@ -53,13 +53,22 @@ func (c *compiled) checkConditions() {
 		case cel.LooksInto(expression, admissioncel.ObjectVarName):
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
-		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
-			c.mistake(at, "a policy with "+early+" cannot ask about the request: what becomes of an object is prepared before anyone asks to delete it. Write a policy of its own for protection and propagation.allowed")
+		if early != "" && (cel.Mentions(expression, admissioncel.RequestVarName) || cel.Mentions(expression, admissioncel.AuthorizerVarName)) {
+			c.mistake(at, "a policy with "+early+" cannot ask about the request or what its user may do: what becomes of an object is prepared before anyone asks to delete it. Write a policy of its own for protection and propagation.allowed")
 		}
 	}
 	for _, option := range cel.UnaskedOptions(expressions...) {
 		c.warn("spec.match.matchConditions", fmt.Sprintf("a client sets the options that it wants, and without "+
 			"%[1]s the condition fails: ask has(request.options.%[1]s) first", option))
+	}
+}
+
+// checkAuthorizer finds what cannot be asked of authorizer: what is looked up are the permissions of
+// who sends the request.
+func (c *compiled) checkAuthorizer(expression, at string) {
+	if cel.Calls(expression, "serviceAccount", "fieldSelector", "labelSelector") {
+		c.mistake(at, "authorizer answers for the user of the request alone: serviceAccount, fieldSelector and "+
+			"labelSelector cannot be used")
 	}
 }
 

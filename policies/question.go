@@ -73,6 +73,7 @@ type Question struct {
 	Collector Collector
 	// Answers are those to Decision.Needs.
 	Answers map[Access]Answer
+	needs   *[]Access // that conditions ask for, and have no answer yet; nil: nobody looks them up
 	// Owners are those that Decision.Owners asked for; Unknown where one could not be read.
 	Owners map[OwnerRef]Owner
 	// Quotes: errors of conditions may quote the object, since who reads them wrote it.

@@ -238,6 +238,8 @@ func (s *Set) Decide(q Question) Decision {
 		// An API server does not send this; whoever does is not let past.
 		return Decision{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
 	}
+	var needs []Access
+	q.needs = &needs
 	switch q.Operation {
 	case Delete:
 		switch q.Asked {
@@ -251,5 +253,6 @@ func (s *Set) Decide(q Question) Decision {
 	case Create, Update:
 		s.decideWrite(&q, &d)
 	}
+	d.Needs, d.Binding = append(d.Needs, needs...), d.Binding || len(needs) > 0
 	return d
 }

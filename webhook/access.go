@@ -54,7 +54,7 @@ func (a *access) ask(ctx context.Context, u policies.User, needs []policies.Acce
 		group.Go(func() error {
 			decision, reason, err := a.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 				User: who, Verb: n.Verb, Namespace: n.Namespace, APIGroup: n.Group, APIVersion: n.Version,
-				Resource: n.Resource, Subresource: n.Subresource, Name: n.Name, ResourceRequest: true,
+				Resource: n.Resource, Subresource: n.Subresource, Name: n.Name, Path: n.Path, ResourceRequest: n.Path == "",
 			})
 			if err != nil {
 				return fmt.Errorf("ask what user %q may do: %w (%s)", u.Name, err, reason)

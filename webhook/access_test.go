@@ -151,7 +151,7 @@ func tooManyPermissions(t *testing.T, actions, verdict string) {
 	t.Helper()
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
-		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depend on 65 permissions of yours, and at most 64"} {
+		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depends on 65 permissions of yours, and at most 64"} {
 			var refs []string
 			for i := range n {
 				refs = append(refs, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))

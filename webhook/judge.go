@@ -267,7 +267,7 @@ func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d poli
 
 // tooMuchAccess says why so many permissions are not looked up.
 func tooMuchAccess(n int) string {
-	return fmt.Sprintf("the owner references that this request changes depend on %d permissions of yours, and at most %d are looked up for one request: change fewer at a time", n, mostAccess)
+	return fmt.Sprintf("what policies say of this request depends on %d permissions of yours, and at most %d are looked up for one request: change fewer owner references at a time", n, mostAccess)
 }
 
 // refused says no. The API server makes a Retry-After header of the seconds, and clients come again

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -47,10 +48,13 @@ func (e expression) GetExpression() string { return e.text }
 // ReturnTypes implements cel.ExpressionAccessor.
 func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
 
+// declared are variables that the compiler knows besides.
+var declared = admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
+
 // compile compiles with the stored environment, which is that of configuration files: everything
 // this version of Kubernetes knows.
 func (e expression) compile() (cel.Program, error) {
-	r := compiler().CompileCELExpression(e, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	r := compiler().CompileCELExpression(e, declared, environment.StoredExpressions)
 	if r.Error != nil {
 		return nil, errors.New(oneLine(r.Error.Detail))
 	}
@@ -84,6 +88,9 @@ type Variables interface {
 	NamespaceObject() map[string]any
 	// Request is asked for once.
 	Request() map[string]any
+	// Authorizer and ResourceAuthorizer answer what who sends the request may do.
+	Authorizer() ref.Val
+	ResourceAuthorizer() ref.Val
 }
 
 // Evaluation asks conditions about the same variables.
@@ -229,6 +236,10 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 			e.request = e.variables.Request()
 		}
 		return e.request, true
+	case admissioncel.AuthorizerVarName:
+		return e.variables.Authorizer(), true
+	case admissioncel.RequestResourceAuthorizerVarName:
+		return e.variables.ResourceAuthorizer(), true
 	}
 	return nil, false
 }

@@ -22,7 +22,7 @@ func (m *Message) KnownIn(v *version.Version) error {
 
 func (e expression) knownIn(v *version.Version) error {
 	c := admissioncel.NewCompiler(environment.MustBaseEnvSet(v))
-	r := c.CompileCELExpression(e, admissioncel.OptionalVariableDeclarations{}, environment.NewExpressions)
+	r := c.CompileCELExpression(e, declared, environment.NewExpressions)
 	if r.Error != nil {
 		return errors.New(oneLine(r.Error.Detail))
 	}

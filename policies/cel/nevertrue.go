@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -53,6 +55,13 @@ func neverTrue(expression string, known given) bool {
 // Mentions tells whether an expression is about a variable at all.
 func Mentions(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool { return isVariable(e, variable) })
+}
+
+// Calls tells whether an expression has a call of one of some functions.
+func Calls(expression string, functions ...string) bool {
+	return finds(expression, func(e ast.Expr) bool {
+		return e.Kind() == ast.CallKind && slices.Contains(functions, e.AsCall().FunctionName())
+	})
 }
 
 // LooksInto tells whether an expression reads a field of a variable.
