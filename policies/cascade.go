@@ -47,7 +47,7 @@ type Cascade struct {
 // guards tells whether the policy protects in cascades, too.
 func (c *compiled) guards() bool {
 	p := c.deletion.protection
-	if p == nil || c.forSome() || c.asksMay { // a collector does not say for whom it deletes
+	if !c.protectsFrom(v1beta1.ProtectDelete) || c.forSome() || c.asksMay { // a collector does not say for whom it deletes
 		return false
 	}
 	return p.InCascades == v1beta1.InCascadesRefuse

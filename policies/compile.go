@@ -221,6 +221,9 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	}
 	c.checkConditions()
 	c.warnOfPods()
+	if p.Protection != nil && !c.protectsFrom(v1beta1.ProtectDelete) && !c.about(pods) {
+		c.mistake("spec.protection.requests", "only pods are evicted, and match.resources names none: it would refuse nothing")
+	}
 	if d.brake != nil {
 		c.warnOfNotPropagated("spec.brake")
 		c.warnOfBrake()

@@ -161,7 +161,7 @@ func (p *inProcess) compileDeletion() {
 	p.let("ending", "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)")
 	p.whom(p.c.guards())
 	p.match("not-terminating", notTerminating+" || request.operation == 'DELETE' && "+changesPropagation)
-	if d.protection != nil {
+	if p.c.protectsFrom(v1beta1.ProtectDelete) {
 		p.protect(d.protection)
 	}
 	if d.propagation != nil {
@@ -170,7 +170,7 @@ func (p *inProcess) compileDeletion() {
 	if d.brake != nil {
 		p.leaveOut("spec.brake", "only Weir can hold a deletion until a person decides")
 	}
-	if p.c.about(pods) && d.protection != nil {
+	if p.c.about(pods) && p.c.protectsFrom(v1beta1.ProtectEvict) {
 		p.leaveOut("spec.match.resources", "of an eviction the API server shows no pod, so evictions are not judged")
 	}
 }

@@ -21,7 +21,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	counted := false
 	for i, c := range ask.policies {
 		p := c.deletion.protection
-		if p == nil || !q.Part.has(c) {
+		if p == nil || !c.protectsFrom(q.request()) || !q.Part.has(c) {
 			continue
 		}
 		var stale string
@@ -54,6 +54,20 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			c.limit(q, w, also, unknown, stale, ask.v)
 		}
 	}
+}
+
+// request is which of the ways to delete an object a DELETE is.
+func (q *Question) request() v1beta1.ProtectedRequest {
+	if q.evicted {
+		return v1beta1.ProtectEvict
+	}
+	return v1beta1.ProtectDelete
+}
+
+// protectsFrom tells whether the policy protects from a way to delete an object.
+func (c *compiled) protectsFrom(r v1beta1.ProtectedRequest) bool {
+	p := c.deletion.protection
+	return p != nil && (len(p.Requests) == 0 || slices.Contains(p.Requests, r))
 }
 
 // limit says that more would be deleted with an object than the policy accepts, or that it is not

@@ -52,6 +52,8 @@ type Question struct {
 	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest
 	// hold the metadata and what names the kind; conditions see all of them.
 	Object, OldObject map[string]any
+	// evicted: it is the DELETE that an eviction amounts to.
+	evicted bool
 	// anyUser: it is about what an object is, and not about who asks.
 	anyUser bool
 	// What FromRequest has not decoded; nil where Object and OldObject are whole.
@@ -245,7 +247,7 @@ func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string
 	d := q.Of(pod)
 	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, ""
 	d.RequestResource, d.RequestKind, d.RequestSubresource = schema.GroupVersionResource{}, schema.GroupVersionKind{}, ""
-	d.Object, d.object, d.Options = nil, nil, options
+	d.Object, d.object, d.Options, d.evicted = nil, nil, options, true
 	return d
 }
 

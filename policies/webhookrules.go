@@ -91,7 +91,9 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if !c.judges() {
 			continue
 		}
-		add(WebhookDelete, c.part, c, false, false)
+		if !c.ready() || c.deletion.propagation != nil || c.deletion.brake != nil || c.protectsFrom(v1beta1.ProtectDelete) {
+			add(WebhookDelete, c.part, c, false, false)
+		}
 		if c.guards() {
 			add(WebhookGuard, c.part, c, false, false)
 		}
@@ -138,7 +140,7 @@ func (c *compiled) judges() bool {
 // guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of
 // which it cannot be told.
 func (c *compiled) guardsEvictions() bool {
-	return c.about(pods) && (!c.ready() || c.deletion.protection != nil)
+	return c.about(pods) && (!c.ready() || c.protectsFrom(v1beta1.ProtectEvict))
 }
 
 // mayAddFinalizer tells whether there can be objects to which the policy wants the finalizer added.

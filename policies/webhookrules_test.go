@@ -139,6 +139,8 @@ func TestBrokenPolicyLeavesTheConfigurationValid(t *testing.T) {
 func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 	for rest, want := range map[string]string{
 		"protection: {confirmation: Required}":                                           "eviction.delete.weir.dev",
+		"protection: {confirmation: Required, requests: [Delete]}":                       "",
+		"protection: {confirmation: Required, requests: [Evict]}":                        "eviction.delete.weir.dev",
 		"protection: {maxDependents: 0}, failurePolicy: Fail":                            "fail.eviction.delete.weir.devsystem.fail.eviction.delete.weir.dev",
 		"protection: {maxDependents: 0}, failurePolicy: Fail, validationActions: [Warn]": "eviction.delete.weir.dev",
 		"propagation: {allowed: [Foreground]}":                                           "",

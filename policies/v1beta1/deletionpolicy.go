@@ -207,10 +207,33 @@ const (
 	GuardSelectionIgnore GuardSelection = "Ignore"
 )
 
+// ProtectedRequest is a way to delete an object.
+//
+// +kubebuilder:validation:Enum=Delete;Evict
+type ProtectedRequest string
+
+// The ways.
+const (
+	// ProtectDelete is a DELETE of the object.
+	ProtectDelete ProtectedRequest = "Delete"
+	// ProtectEvict is the eviction of a pod.
+	ProtectEvict ProtectedRequest = "Evict"
+)
+
 // Protection refuses deletions that are likely mistakes.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
 type Protection struct {
+	// requests are what is judged: Delete, and Evict, the eviction of pods. Without Delete, whoever
+	// may delete a pod may do so, and collectors may.
+	//
+	// +optional
+	// +kubebuilder:default={Delete,Evict}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=set
+	Requests []ProtectedRequest `json:"requests,omitempty"`
+
 	// maxDependents refuses deletes that would also delete more than this many objects: dependents
 	// and theirs, the objects of a CustomResourceDefinition, the content of a Namespace. 0 allows
 	// none. Orphaned objects do not count. Left out, there is no limit.
