@@ -25,13 +25,13 @@ TAGS = -tags '$(RING)'
 FUZZ_TIME ?= 60s
 FUZZERS ?= ^Fuzz
 BENCH_ARGS ?=
-# The image is named as the chart asks for it. What it holds is as old as the commit, so that it is the same every time.
+# The image is named as the chart asks for it.
 VERSION ?= v$(shell sed -n 's/^appVersion: *"\{0,1\}\([^"]*\)"\{0,1\}$$/\1/p' charts/weir/Chart.yaml)
 IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo krew lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,18 +47,24 @@ install: build ## kubectl-weir, the plugin of kubectl, and its completion, in PR
 	printf '#!/usr/bin/env sh\nexec kubectl-weir __complete "$$@"\n' > $(PREFIX)/bin/kubectl_complete-weir
 	chmod 755 $(PREFIX)/bin/kubectl_complete-weir
 
-# Where the archives will be: a release of the version.
-KREW_URL ?= https://github.com/weir-dev/weir/releases/download/$(VERSION)/
-krew: ## the plugin's archives and its krew manifest in bin/krew (kubectl krew install --manifest=bin/krew/weir.yaml): VERSION, KREW_URL
-	cd e2e && $(GO) run ./cmd/krew --source $(CURDIR) --out $(CURDIR)/bin/krew --version $(VERSION) --url $(KREW_URL)
-
 chart: ## lint, schema, suites and rendering of the chart, with Helm 4 and Helm 3 (built first, some minutes, once)
 	cd charts && $(GO) test -count=1 ./...
 
+RELEASER = cd e2e/cmd/release && $(GO) run .
+# What is made is as old as the commit, so that it is the same every time.
+MADE = --source $(CURDIR) --version $(VERSION) --revision "$$(git rev-parse HEAD 2>/dev/null)" \
+	  --created "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 image: ## bin/weir-image.tar, for ctr images import, kind load image-archive and docker load: VERSION, IMAGE, IMAGE_PLATFORMS
-	cd e2e/cmd/image && $(GO) run . --source $(CURDIR) --out $(CURDIR)/bin/weir-image.tar \
-	  --name $(IMAGE) --version $(VERSION) --platforms $(IMAGE_PLATFORMS) \
-	  --revision "$$(git rev-parse HEAD 2>/dev/null)" --created "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
+	$(RELEASER) image $(MADE) --out $(CURDIR)/bin/weir-image.tar --name $(IMAGE) --platforms $(IMAGE_PLATFORMS)
+
+# Where image and chart will be, and where the files; the key that signs them, if there is one.
+REGISTRY ?= ghcr.io/weir-dev
+RELEASE_URL ?= https://github.com/weir-dev/weir/releases/download/$(VERSION)/
+RELEASE_KEY ?=
+RELEASE_PLATFORMS ?=
+release: ## all of a release in bin/release, the same every time (docs/releasing.md): REGISTRY, RELEASE_URL, RELEASE_KEY=key.pem, RELEASE_PLATFORMS
+	$(RELEASER) make $(MADE) --out $(CURDIR)/bin/release --registry $(REGISTRY) --url $(RELEASE_URL) \
+	  --key "$(abspath $(RELEASE_KEY))" --platforms "$(RELEASE_PLATFORMS)"
 
 test: verify unit chart e2e ## what every change has to pass: units, scripts, model, simulation, the chart, and the promises end to end
 
@@ -77,7 +83,7 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 	$(GO) test $(TAGS) -timeout 30m $(PURE)
 	$(RACING) test $(RACE) $(TAGS) -timeout 30m $(filter-out $(PURE),$(shell $(GO) list ./...))
 ifneq ($(RING),)
-	cd e2e/cmd/image && $(GO) test ./...
+	cd e2e/cmd/release && $(GO) test ./...
 endif
 
 # A whole control plane is built once, some minutes. Certificates wait for minutes that an API server counts, so their tests run beside the others.
@@ -98,7 +104,7 @@ e2e-web: ## the page of kubectl weir ui in a real browser (Debian: apt-get insta
 
 # The stories want a cluster with real pods; what differs between these three is whose.
 STORIES = $(GO) test -tags stories$(RING:%=$(comma)%) -v -count=1 -timeout 40m ./stories
-ARCHIVE = cd e2e/cmd/image && $(GO) run . --platforms linux/$$($(GO) env GOARCH)
+ARCHIVE = $(RELEASER) image --platforms linux/$$($(GO) env GOARCH)
 
 e2e-images:
 	$(ARCHIVE) --source $(CURDIR) --out $(CURDIR)/bin/e2e/weir.tar --name $(IMAGE) --version $(VERSION)
@@ -214,7 +220,7 @@ generate: ## write what is generated: the references of commands, metrics, value
 
 verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
-	cd e2e/cmd/image && $(GO) mod tidy -diff
+	cd e2e/cmd/release && $(GO) mod tidy -diff
 	cd weirtest && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
@@ -240,6 +246,6 @@ lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the
 	$(LINT)
 	cd e2e && $(LINT)
 	cd charts && $(LINT)
-	cd e2e/cmd/image && $(LINT)
+	cd e2e/cmd/release && $(LINT)
 	cd e2e/certs && $(LINT)
 	cd weirtest && $(LINT)

@@ -1,32 +1,16 @@
-// Command image writes Weir's container image, without Docker and the same every time: a static
-// binary on an empty base, for several platforms, in one archive that containerd, kind, docker and
-// podman load. It does the same for other programs of one package, such as those that the tests run
-// in a cluster.
-//
-// It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and no one who
-// builds Weir needs this.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "image:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// runImage writes a static binary on an empty base, for several platforms, in one archive. It does
+// so for Weir, and for the programs that tests run in a cluster.
+func runImage(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("image", flag.ContinueOnError)
 	var (
 		source    = fs.String("source", ".", "directory of the program's module")

@@ -35,14 +35,14 @@ func made(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	args = append([]string{"--source", source, "--out", out, "--name", imageName, "--version", "v1.2.3", "--revision", "abc", "--created", "1700000000"}, args...)
-	if err := run(context.Background(), args); err != nil {
+	if err := runImage(context.Background(), args); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// opened is the index in an archive, with all that belongs to it checked by digest.
-func opened(t *testing.T, path string) v1.ImageIndex {
+// indexIn is the index in an archive, with all that belongs to it checked by digest.
+func indexIn(t *testing.T, path string) v1.ImageIndex {
 	t.Helper()
 	top, err := layout.ImageIndexFromPath(unpacked(t, path))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestTheSameSourceGivesTheSameImageFromAnyDirectory(t *testing.T) {
 }
 
 func TestImageOfEachPlatformRunsTheProgramWithoutPrivileges(t *testing.T) {
-	index := opened(t, made(t))
+	index := indexIn(t, made(t))
 	m, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +260,7 @@ func TestDockerLoadsTheFirstPlatform(t *testing.T) {
 }
 
 func TestWrongPlatformIsNamed(t *testing.T) {
-	err := run(context.Background(), []string{"--source", "testdata/program", "--out", filepath.Join(t.TempDir(), "x.tar"), "--platforms", "arm64"})
+	err := runImage(context.Background(), []string{"--source", "testdata/program", "--out", filepath.Join(t.TempDir(), "x.tar"), "--platforms", "arm64"})
 	if err == nil || !strings.Contains(err.Error(), "must be like linux/amd64") {
 		t.Errorf("got %v", err)
 	}

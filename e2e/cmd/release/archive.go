@@ -25,6 +25,8 @@ type archive struct {
 	created time.Time
 	index   v1.ImageIndex
 	first   v1.Image
+	// referrers are SBOMs and provenance; make image writes none.
+	referrers []referrer
 }
 
 // write puts the archive in place in one step and returns the digest of the index.
@@ -80,6 +82,11 @@ func (a archive) layout(dir string) error {
 		"org.opencontainers.image.ref.name": a.name,
 	})); err != nil {
 		return err
+	}
+	for _, r := range a.referrers {
+		if err := r.append(p); err != nil {
+			return err
+		}
 	}
 	m, err := a.first.Manifest()
 	if err != nil {

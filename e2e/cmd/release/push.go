@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// runPush writes the image, and then what refers to it.
+func runPush(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("push", flag.ContinueOnError)
+	dir := fs.String("dir", "bin/release", "the release")
+	to := fs.String("to", "", "registry, name and tag of the image")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	tag, err := name.NewTag(*to)
+	if err != nil {
+		return fmt.Errorf("--to %q: %w", *to, err)
+	}
+	digest, err := push(ctx, *dir, tag)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s@%s\n", tag, digest)
+	return nil
+}
+
+// push returns the digest of the image.
+func push(ctx context.Context, dir string, tag name.Tag) (string, error) {
+	made, err := open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer made.close()
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	if err := remote.WriteIndex(tag, made.index, options...); err != nil {
+		return "", err
+	}
+	if made.signature != nil {
+		of, err := made.top.IndexManifest()
+		if err != nil {
+			return "", err
+		}
+		signed := referrer{subject: bare(of.Manifests[0]), mediaType: signatureType,
+			name: filepath.Base(made.signaturePath), data: made.signature, predicates: provenancePredicate}
+		if err := signed.append(made.layout); err != nil {
+			return "", err
+		}
+		if made.top, err = made.layout.ImageIndex(); err != nil {
+			return "", err
+		}
+	}
+	m, err := made.top.IndexManifest()
+	if err != nil {
+		return "", err
+	}
+	for _, d := range m.Manifests[1:] {
+		img, err := made.top.Image(d.Digest)
+		if err != nil {
+			return "", err
+		}
+		if err := remote.Write(tag.Digest(d.Digest.String()), img, options...); err != nil {
+			return "", err
+		}
+	}
+	return m.Manifests[0].Digest.String(), nil
+}
+
+// newRegistry is one in memory, which serves referrers and logs nothing.
+func newRegistry() http.Handler {
+	return registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
+}
+
+// runServe is a registry in this process until it ends. It prints its address.
+func runServe(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	dir := fs.String("dir", "bin/release", "the release")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s := &http.Server{Handler: newRegistry(), ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	tag, err := name.NewTag(l.Addr().String() + "/weir-dev/weir:release")
+	if err != nil {
+		return err
+	}
+	if _, err := push(ctx, *dir, tag); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, l.Addr())
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return s.Close()
+	}
+}
