@@ -50,12 +50,14 @@ func Root() *cobra.Command {
 		Use:   "kubectl-weir",
 		Short: "Shows what a delete would also delete, in what order, and who has to act",
 		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act. Nothing has to be
-installed in the cluster: the objects are listed with your own rights, and nothing is changed.`,
+installed in the cluster: the objects are listed with your own rights, and nothing is changed. Where Weir keeps what is
+deleted, it restores it.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
 		Version:      version.Weir(),
 	}
-	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(), policiesCommand(), shadowCommand(), uiCommand(), mcpCommand())
+	root.AddCommand(planCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), historyCommand(),
+		policiesCommand(), shadowCommand(), deletedCommand(), restoreCommand(), purgeCommand(), uiCommand(), mcpCommand())
 	for _, cmd := range root.Commands() {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

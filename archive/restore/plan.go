@@ -123,8 +123,10 @@ type Step struct {
 	UID     types.UID `json:"uid"` // as recorded
 	Outcome Outcome   `json:"outcome"`
 	Why     string    `json:"why,omitempty"`
-	// Notes say what is restored otherwise than it was recorded.
-	Notes []string `json:"notes,omitempty"`
+	// Dropped are references that it is made without, and why; Notes are what else is otherwise than
+	// it was recorded.
+	Dropped []string `json:"dropped,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
 	// Object is what is created, or what replaces; as recorded where nothing is written. References
 	// in it have the uids of living owners; Links are the others.
 	Object *unstructured.Unstructured `json:"-"`

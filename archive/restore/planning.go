@@ -275,7 +275,7 @@ func (p *planning) resolve(i *item) {
 		ref, uid, makes, dropped := p.owner(i, o)
 		if dropped != "" {
 			if s.Outcome.Acts() {
-				s.Notes = append(s.Notes, fmt.Sprintf("without its reference to %s %s: %s", o.Kind, o.Name, dropped))
+				s.Dropped = append(s.Dropped, fmt.Sprintf("without its reference to %s %s: %s", o.Kind, o.Name, dropped))
 			}
 			continue
 		}

@@ -134,7 +134,7 @@ func line(s *Step) string {
 	if s.Status != nil {
 		fmt.Fprintf(&b, " status=%v", s.Status)
 	}
-	for n, text := range slices.Concat([]string{s.Why}, s.Notes) {
+	for n, text := range slices.Concat([]string{s.Why}, s.Notes, s.Dropped) {
 		if n > 0 || text != "" {
 			fmt.Fprintf(&b, "; %s", text)
 		}

@@ -28,7 +28,7 @@ type Style struct {
 // The symbols are those that people know from terraform plan.
 var symbols = map[Outcome]string{Deleted: "-", Released: "~", Unknown: "?", Stuck: "!"}
 
-var colours = map[string]string{"-": "\x1b[31m", "~": "\x1b[33m", "?": "\x1b[35m", "!": "\x1b[1;31m"}
+var colours = map[string]string{"+": "\x1b[32m", "✗": "\x1b[1;31m", "-": "\x1b[31m", "~": "\x1b[33m", "?": "\x1b[35m", "!": "\x1b[1;31m"}
 
 func (s Style) paint(symbol, text string) string {
 	if !s.Colour || colours[symbol] == "" {

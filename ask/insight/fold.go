@@ -81,7 +81,7 @@ func (f *folding) alike(all []*branch) []*branch {
 			return true
 		})
 	}
-	order := map[string]int{"!": 0, "?": 1, "~": 2, "-": 3}
+	order := map[string]int{"!": 0, "?": 1, "~": 2, "-": 3, "+": 3, "=": 4}
 	slices.SortStableFunc(all, func(a, b *branch) int { return cmp.Compare(order[a.symbol], order[b.symbol]) })
 	return all
 }

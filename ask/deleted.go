@@ -1,0 +1,177 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/archive/restore"
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// archived is what the commands about deleted trees share.
+type archived struct {
+	*asking
+	weir string // the namespace of Weir
+}
+
+func (a *archived) registerArchive(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.weir, "weir-namespace", weirNamespace, "the namespace of Weir, where the archive's key is")
+}
+
+func (a *archived) store() (*archive.Store, error) {
+	client, err := a.client()
+	return archive.NewStore(client, a.weir), err
+}
+
+var errNoArchive = errors.New("the cluster keeps nothing of what is deleted: install Weir, and set archive in a DeletionPolicy; " +
+	"what is deleted after that can be restored")
+
+// tree is one of the catalogue.
+func (a *archived) tree(ctx context.Context, s *archive.Store, name string) (*v1beta1.DeletedTree, error) {
+	tree, err := s.Get(ctx, name)
+	if !apierrors.IsNotFound(err) {
+		return tree, unanswered(err)
+	}
+	if _, err := s.List(ctx); apierrors.IsNotFound(err) {
+		return nil, errNoArchive
+	}
+	return nil, fmt.Errorf("there is no DeletedTree %q: it has expired, was purged, or never was; kubectl weir deleted lists all", name)
+}
+
+// deletedTree is a tree as it is told.
+type deletedTree struct {
+	Tree      string                    `json:"tree"`
+	Root      v1beta1.DeletedRoot       `json:"root"`
+	Requester string                    `json:"requester,omitempty"`
+	Deleted   time.Time                 `json:"deletionTime"`
+	Expires   time.Time                 `json:"expirationTime"`
+	Durable   bool                      `json:"durable"`
+	Status    v1beta1.DeletedTreeStatus `json:"recorded"`
+}
+
+func deletedCommand() *cobra.Command {
+	a := &archived{asking: newAsking()}
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "deleted",
+		Short: "Show what was deleted and can be restored",
+		Long: `Show the trees of deleted objects that Weir has recorded, the newest first: the object whose delete was asked for, how
+many objects went with it, and until when they are kept. A DeletionPolicy with archive says what is recorded.`,
+		Example: `  kubectl weir deleted
+  kubectl weir deleted -n shop --since 2h`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			trees, err := store.List(cmd.Context())
+			if apierrors.IsNotFound(err) {
+				return errNoArchive
+			}
+			if err != nil {
+				return unanswered(err)
+			}
+			return a.printDeleted(cmd.OutOrStdout(), chosen(trees, *a.flags.Namespace, since, time.Now()))
+		},
+	}
+	a.register(cmd, "json", "yaml", "name")
+	cmd.Flags().Lookup("namespace").Usage = "only what was in this namespace; default: all"
+	cmd.Flags().DurationVar(&since, "since", 0, "only what was deleted within this time; 0: all")
+	return cmd
+}
+
+// chosen are the trees of a namespace, or its own, that are young enough; the newest first.
+func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, now time.Time) []deletedTree {
+	list := []deletedTree{}
+	for i := range trees {
+		t := &trees[i]
+		root, deleted := t.Spec.Root, t.Spec.DeletionTime.Time
+		in := root.Namespace
+		if root.Group == "" && root.Resource == "namespaces" {
+			in = root.Name
+		}
+		if namespace != "" && in != namespace || since > 0 && now.Sub(deleted) > since {
+			continue
+		}
+		list = append(list, deletedTree{t.Name, root, t.Spec.Requester, deleted, t.Spec.ExpirationTime.Time,
+			archive.Durable(t), t.Status})
+	}
+	slices.SortFunc(list, func(a, b deletedTree) int { return b.Deleted.Compare(a.Deleted) })
+	return list
+}
+
+func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
+	if done, err := a.print(out, "DeletedTrees", map[string]any{"items": list}); done {
+		return err
+	}
+	if a.output == "name" {
+		for _, t := range list {
+			say(out, "%s", t.Tree)
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		say(out, "Nothing that was deleted is kept. A DeletionPolicy with archive says what is.")
+		return nil
+	}
+	now := time.Now()
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	say(table, "TREE\tOBJECT\tRECORDED\tDELETED\tEXPIRES\tBY")
+	for _, t := range list {
+		ref := restore.Ref{Kind: schema.GroupResource{Group: t.Root.Group, Resource: t.Root.Resource},
+			Namespace: t.Root.Namespace, Name: t.Root.Name}
+		recorded := words.Count(t.Status.Objects, "object", "objects")
+		if !t.Durable {
+			recorded = "not yet all"
+		} else if t.Status.MissedObjects > 0 {
+			recorded += fmt.Sprintf(", %d missed", t.Status.MissedObjects)
+		}
+		say(table, "%s\t%s\t%s\t%s ago\tin %s\t%s", t.Tree, words.Printable(ref.String()), recorded,
+			duration.HumanDuration(now.Sub(t.Deleted)), duration.HumanDuration(t.Expires.Sub(now)), words.Printable(t.Requester))
+	}
+	return table.Flush()
+}
+
+func purgeCommand() *cobra.Command {
+	a := &archived{asking: newAsking()}
+	cmd := &cobra.Command{
+		Use:   "purge TREE",
+		Short: "Delete for good what is kept of deleted objects",
+		Long: `Delete for good what is kept of deleted objects. The key of the tree goes with it, so nobody reads the rest any more. Backups
+of etcd that were made before have both.`,
+		Example: `  kubectl weir purge web-5kq2x7wd`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			tree, err := a.tree(cmd.Context(), store, args[0])
+			if err != nil {
+				return err
+			}
+			if err := store.Purge(cmd.Context(), tree); err != nil {
+				return unanswered(err)
+			}
+			say(cmd.OutOrStdout(), "purged %s: %s can no longer be restored", tree.Name,
+				words.Count(tree.Status.Objects, "object", "objects"))
+			return nil
+		},
+	}
+	a.registerCluster(cmd)
+	quiet(cmd)
+	return cmd
+}
