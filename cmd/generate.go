@@ -1,3 +1,4 @@
 package cmd
 
-//go:generate go run ./reference ../docs/reference ../docs/metrics.md
+//go:generate go run ./reference ../docs/reference
+//go:generate go test -run TestThePageOfMetricsIsWhatProcessesRegister -args -rewrite

@@ -1,11 +1,9 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -189,25 +187,5 @@ func TestWhenTheCertificateExpiresIsAMetric(t *testing.T) {
 	var m dto.Metric
 	if err := expiryOf(serving{}).(prometheus.Metric).Write(&m); err != nil || m.GetGauge().GetValue() != 0 {
 		t.Errorf("a source that does not say: %v, %v", &m, err)
-	}
-}
-
-// TestThePageOfMetricsIsWhatProcessesRegister: and one that cannot be written is an error.
-func TestThePageOfMetricsIsWhatProcessesRegister(t *testing.T) {
-	want, err := os.ReadFile("../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var page bytes.Buffer
-	if err := WriteMetrics(&page); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), page.String()); diff != "" {
-		t.Errorf("run make generate (-page +registered):\n%s", diff)
-	}
-	for _, room := range []int{0, page.Len() - 1} {
-		if err := WriteMetrics(&fullDisk{room}); !errors.Is(err, errFull) {
-			t.Errorf("with room for %d bytes: %v", room, err)
-		}
 	}
 }

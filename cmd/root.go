@@ -1,8 +1,7 @@
 // Package cmd is the command line: flags in, parts wired, manager started.
 //
 // It has no locks, and the goroutines of a process are those of controller-runtime's manager, which
-// ends them all before the process ends; weir gc has a group of its own (gc.go). One waits for what a collector of metrics describes
-// (metrics.go), joined where it is begun.
+// ends them all before the process ends; weir gc has a group of its own (gc.go).
 package cmd
 
 import (

@@ -1,9 +1,7 @@
-// Command reference writes what is generated of the documents from the code: the command reference,
-// one Markdown page a command, into a directory; and the page of metrics.
+// Command reference writes the command reference into a directory, one Markdown page a command.
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -19,17 +17,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: reference DIRECTORY METRICS")
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: reference DIRECTORY")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1], os.Args[2]); err != nil {
+	if err := write(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}
 }
 
-func write(commands, metrics string) error {
+func write(commands string) error {
 	weir, plugin := cmd.Root(), ask.Root()
 	kubectl := &cobra.Command{Use: "kubectl's own"}
 	genericclioptions.NewConfigFlags(true).AddFlags(kubectl.Flags())
@@ -47,11 +45,7 @@ func write(commands, metrics string) error {
 			}
 		}
 	}
-	var page bytes.Buffer
-	if err := cmd.WriteMetrics(&page); err != nil {
-		return err
-	}
-	return os.WriteFile(metrics, page.Bytes(), 0o644)
+	return nil
 }
 
 func find(root *cobra.Command, name string) *cobra.Command {

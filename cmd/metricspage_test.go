@@ -1,16 +1,20 @@
 package cmd
 
 import (
-	"cmp"
+	"bytes"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
@@ -21,34 +25,57 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// WriteMetrics writes a page, in Markdown, of the metrics that Weir's processes register. It makes
-// what registers them, and starts nothing.
-func WriteMetrics(w io.Writer) error {
+// rewrite has the page of metrics written (make generate), instead of compared.
+var rewrite = flag.Bool("rewrite", false, "write docs/metrics.md")
+
+// TestThePageOfMetricsIsWhatProcessesRegister: each metric once, in order, and with help.
+func TestThePageOfMetricsIsWhatProcessesRegister(t *testing.T) {
+	const file = "../docs/metrics.md"
+	page, err := metricsPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(page)); diff != "" {
+		t.Errorf("run make generate (-page +registered):\n%s", diff)
+	}
+}
+
+// metricsPage is a page, in Markdown, of the metrics that Weir's processes register. It makes what
+// registers them, and starts nothing.
+func metricsPage() ([]byte, error) {
 	all, err := allMetrics()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = io.WriteString(w, `# Metrics
+	var w bytes.Buffer
+	w.WriteString(`# Metrics
 
 <!-- make generate writes this page from what the processes register. -->
 
-Each process serves its own at `+"`/metrics`"+`; a controller in shadow mode counts as shadow. Each also
+Each process serves its own at ` + "`/metrics`" + `; a controller in shadow mode counts as shadow. Each also
 has those of client-go, of the Go runtime and of the process. [Alerts](alerts.md) are made of these.
 
 | metric | type | labels | process | what it says |
 |---|---|---|---|---|
 `)
 	for _, m := range all {
-		if err == nil {
-			processes := strings.Join(m.processes, ", ")
-			if len(m.processes) == 3 {
-				processes = "all"
-			}
-			_, err = fmt.Fprintf(w, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), processes,
-				strings.ReplaceAll(m.help, "|", `\|`))
+		processes := strings.Join(m.processes, ", ")
+		if len(m.processes) == 3 {
+			processes = "all"
 		}
+		fmt.Fprintf(&w, "| `%s` | %s | %s | %s | %s |\n", m.name, m.kind, strings.Join(m.labels, ", "), processes,
+			strings.ReplaceAll(m.help, "|", `\|`))
 	}
-	return err
+	return w.Bytes(), nil
 }
 
 type metric struct {
@@ -69,13 +96,14 @@ func allMetrics() ([]metric, error) {
 		make func(prometheus.Registerer) error
 	}{
 		{"controller", func(reg prometheus.Registerer) error {
-			_, err := controller.New(controller.Options{Config: config, Policies: state, Canary: "weir-system", Brake: brake.DefaultLimits, Registry: reg})
+			_, err := controller.New(controller.Options{
+				Config: config, Policies: state, Canary: "weir-system", Brake: brake.DefaultLimits, Registry: reg})
 			_, beside := controller.New(controller.Options{Config: config, Companion: true, Canary: "weir-system", Registry: reg})
-			return cmp.Or(err, beside, reg.Register(buildInfo("controller")))
+			return errors.Join(err, beside, reg.Register(buildInfo("controller")))
 		}},
 		{"shadow", func(reg prometheus.Registerer) error {
 			_, err := controller.New(controller.Options{Config: config, Shadow: true, Registry: reg})
-			return cmp.Or(err, reg.Register(buildInfo("controller")))
+			return errors.Join(err, reg.Register(buildInfo("controller")))
 		}},
 		{"webhook", func(reg prometheus.Registerer) error {
 			f, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
@@ -83,7 +111,7 @@ func allMetrics() ([]metric, error) {
 				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
 			}
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
-			return cmp.Or(followed, err, reg.Register(expiryOf(nil)), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
+			return errors.Join(followed, err, reg.Register(expiryOf(nil)), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
 		}},
 	} {
 		var seen registered
@@ -154,3 +182,36 @@ func (r *registered) MustRegister(cs ...prometheus.Collector) {
 
 // Unregister implements prometheus.Registerer.
 func (r *registered) Unregister(prometheus.Collector) bool { return false }
+
+// TestMetricsAreReadAsTheyWereRegistered: what a description holds cannot be asked for, so it is
+// read from what it prints, of which another version of the library may make something else.
+func TestMetricsAreReadAsTheyWereRegistered(t *testing.T) {
+	constant := prometheus.Labels{"component": "webhook", "version": "v1"}
+	for name, c := range map[string]struct {
+		registered prometheus.Collector
+		want       metric
+	}{
+		"a counter": {prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_a_total", Help: "How many."}),
+			metric{name: "weir_a_total", kind: "counter", help: "How many.", labels: []string{}}},
+		"a gauge": {prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_a", Help: "How much."}),
+			metric{name: "weir_a", kind: "gauge", help: "How much.", labels: []string{}}},
+		"labels": {prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_a_total", Help: "How many."}, []string{"group", "resource"}),
+			metric{name: "weir_a_total", kind: "counter", help: "How many.", labels: []string{"group", "resource"}}},
+		"labels that are always the same": {prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_a", Help: "How much.", ConstLabels: constant}, []string{"kind"}),
+			metric{name: "weir_a", kind: "gauge", help: "How much.", labels: []string{"kind", "component", "version"}}},
+		"a histogram": {prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_a_seconds", Help: "How long."}),
+			metric{name: "weir_a_seconds", kind: "histogram", help: "How long.", labels: []string{}}},
+		"histograms": {prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "weir_a_seconds", Help: "How long."}, []string{"verb"}),
+			metric{name: "weir_a_seconds", kind: "histogram", help: "How long.", labels: []string{"verb"}}},
+		"help with quotes, braces and a backslash": {prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_a", Help: `"a", {b} or c\d` + "\n"}),
+			metric{name: "weir_a", kind: "gauge", help: `"a", {b} or c\d` + "\n", labels: []string{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen registered
+			seen.MustRegister(c.registered)
+			if diff := cmp.Diff([]metric{c.want}, seen.metrics, cmp.AllowUnexported(metric{})); diff != "" {
+				t.Errorf("(-registered +read):\n%s", diff)
+			}
+		})
+	}
+}
