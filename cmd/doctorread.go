@@ -264,7 +264,10 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	conditions, generation := of.Status.Conditions, u.GetGeneration()
 	out.Unknown = notKnown(conditions, generation)
 	for _, c := range conditions {
-		breaks := c.Type == v1beta1.ConditionReady || c.Type == v1beta1.ConditionEnforced
+		if c.Type == v1beta1.ConditionReady {
+			continue // it says what these say
+		}
+		breaks := c.Type == v1beta1.ConditionValid || c.Type == v1beta1.ConditionEnforced
 		if breaks && c.ObservedGeneration < generation {
 			continue // it is about what the policy said before
 		}
@@ -277,7 +280,7 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 
 // notKnown is why the conditions of a policy do not say whether it is in force; empty if they do.
 func notKnown(conditions []metav1.Condition, generation int64) string {
-	for _, of := range []string{v1beta1.ConditionReady, v1beta1.ConditionEnforced} {
+	for _, of := range []string{v1beta1.ConditionValid, v1beta1.ConditionEnforced} {
 		switch c := meta.FindStatusCondition(conditions, of); {
 		case of == v1beta1.ConditionEnforced && (c == nil || c.ObservedGeneration < generation):
 			return "no controller has found out yet whether it is enforced"

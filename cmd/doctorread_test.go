@@ -336,7 +336,7 @@ func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	put("drainpolicies", "DrainPolicy", "new", "")
 	put("ownerreferencepolicies", "OwnerReferencePolicy", "not-served", "{type: Ready, status: 'False'}")
 	want := []doctor.Policy{
-		{Name: "DeletionPolicy/bad", Bad: []doctor.Bad{{Type: "Ready", Reason: "Invalid", Message: "wrong", Breaks: true}, {Type: "Evaluates", Reason: "Errors", Message: "some"}}},
+		{Name: "DeletionPolicy/bad", Bad: []doctor.Bad{{Type: "Valid", Reason: "Invalid", Message: "wrong", Breaks: true}, {Type: "Evaluates", Reason: "Errors", Message: "some"}}},
 		{Name: "DeletionPolicy/fine"}, {Name: "DeletionPolicy/soon"}, {Name: "DeletionPolicy/untried", Unknown: "Enforced is Unknown (NotTried): may not"},
 		{Name: "DrainPolicy/new", Unknown: "no controller has looked at it"},
 		{Name: "DrainPolicy/order", Bad: []doctor.Bad{{Type: "Enforced", Reason: "NotAsked", Message: "none", Breaks: true}}},
@@ -362,18 +362,18 @@ func TestWhetherAPolicyIsInForceIsSaidOfItAsItIsNow(t *testing.T) {
 		bad        []string // types
 		unknown    string
 	}{
-		"in force":                       {[]any{condition("Ready", "True", 2), condition("Enforced", "True", 2)}, nil, ""},
+		"in force":                       {[]any{condition("Valid", "True", 2), condition("Enforced", "True", 2)}, nil, ""},
 		"no status":                      {nil, nil, "no controller has looked at it"},
 		"conditions of another kind":     {[]any{condition("Resolved", "True", 2)}, nil, "no controller has looked at it"},
-		"of a generation before":         {[]any{condition("Ready", "True", 1), condition("Enforced", "True", 1)}, nil, "no controller has looked at it since it was changed"},
-		"broken, and changed since":      {[]any{condition("Ready", "False", 1), condition("Enforced", "False", 1)}, nil, "no controller has looked at it since it was changed"},
-		"broken":                         {[]any{condition("Ready", "False", 2), condition("Enforced", "False", 2)}, []string{"Ready", "Enforced"}, ""},
-		"broken, and no more is said":    {[]any{condition("Ready", "False", 2)}, []string{"Ready"}, ""},
-		"it is not known what is asked":  {[]any{condition("Ready", "True", 2), condition("Enforced", "Unknown", 2)}, nil, "Enforced is Unknown (R): m"},
-		"it is not said what is asked":   {[]any{condition("Ready", "True", 2)}, nil, "no controller has found out yet whether it is enforced"},
-		"what is asked is of before":     {[]any{condition("Ready", "True", 2), condition("Enforced", "False", 1)}, nil, "no controller has found out yet whether it is enforced"},
-		"nothing asks":                   {[]any{condition("Ready", "True", 2), condition("Enforced", "False", 2)}, []string{"Enforced"}, ""},
-		"it is not known, and something": {[]any{condition("Ready", "Unknown", 2), condition("Resolved", "False", 2)}, []string{"Resolved"}, "Ready is Unknown (R): m"},
+		"of a generation before":         {[]any{condition("Valid", "True", 1), condition("Enforced", "True", 1)}, nil, "no controller has looked at it since it was changed"},
+		"broken, and changed since":      {[]any{condition("Valid", "False", 1), condition("Enforced", "False", 1)}, nil, "no controller has looked at it since it was changed"},
+		"broken":                         {[]any{condition("Valid", "False", 2), condition("Enforced", "False", 2)}, []string{"Valid", "Enforced"}, ""},
+		"broken, and no more is said":    {[]any{condition("Valid", "False", 2)}, []string{"Valid"}, ""},
+		"it is not known what is asked":  {[]any{condition("Valid", "True", 2), condition("Enforced", "Unknown", 2)}, nil, "Enforced is Unknown (R): m"},
+		"it is not said what is asked":   {[]any{condition("Valid", "True", 2)}, nil, "no controller has found out yet whether it is enforced"},
+		"what is asked is of before":     {[]any{condition("Valid", "True", 2), condition("Enforced", "False", 1)}, nil, "no controller has found out yet whether it is enforced"},
+		"nothing asks":                   {[]any{condition("Valid", "True", 2), condition("Enforced", "False", 2)}, []string{"Enforced"}, ""},
+		"it is not known, and something": {[]any{condition("Valid", "Unknown", 2), condition("Resolved", "False", 2)}, []string{"Resolved"}, "Valid is Unknown (R): m"},
 	} {
 		got, err := policyOf(&unstructured.Unstructured{Object: map[string]any{"kind": "DeletionPolicy", "metadata": map[string]any{"name": "one", "generation": int64(2)}, "status": map[string]any{"conditions": c.conditions}}})
 		var bad []string

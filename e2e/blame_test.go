@@ -65,7 +65,7 @@ func TestWhoWritesPoliciesReadsNoSecrets(t *testing.T) {
 	w.awaitCondition(kind, name, "Enforced", metav1.ConditionTrue)
 	w.mustKubectl("delete", "secret", "keys")
 	w.awaitEventOn(kind, name, "PolicyError", `condition "asks"`, "not shown")
-	if status := w.policyNow(kind, name).Object["status"].(map[string]any); status["matched"] != nil || status["stamped"] != nil || strings.Contains(fmt.Sprint(status), value) {
+	if status := w.policyNow(kind, name).Object["status"].(map[string]any); status["matched"] != nil || status["withFinalizer"] != nil || strings.Contains(fmt.Sprint(status), value) {
 		t.Errorf("the status tells of a Secret: %v", status)
 	}
 	list, err := w.typed.CoreV1().Events(metav1.NamespaceDefault).List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})

@@ -63,7 +63,7 @@ func TestDoctorSeesThatWeirWorksAlone(t *testing.T) {
 		out, _ = w.doctor(w.plane.Kubeconfig, "--mode", "replace", "--try")
 		return strings.Contains(out, "none works but Weir (ConfigMap weir-collector-canary")
 	})
-	w.mustFind(out, "ok garbage collector…none works but Weir (ConfigMap weir-collector-canary has stood for", "ok controller…leads", "problem DeletionPolicy/broken…Ready is False (Invalid)")
+	w.mustFind(out, "ok garbage collector…none works but Weir (ConfigMap weir-collector-canary has stood for", "ok controller…leads", "problem DeletionPolicy/broken…Valid is False (Invalid)")
 
 	text, code := w.doctor(w.plane.Kubeconfig, "--mode", "replace", "-o", "json")
 	var answer struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // CheckRules are the entry for policies that are written. It fails open: what it does not find is
-// in the condition Ready, and no one may be kept from fixing a policy.
+// in the condition Valid, and no one may be kept from fixing a policy.
 func CheckRules() WebhookRules {
 	scope := admissionregistrationv1.ClusterScope
 	return WebhookRules{

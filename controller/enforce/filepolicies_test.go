@@ -73,10 +73,10 @@ func TestPoliciesThatAreFilesAreToldOf(t *testing.T) {
 	fail = apierrors.NewForbidden(corev1.Resource("configmaps"), v1beta1.FilePolicies, nil)
 	step("it may not be written", facts{}, true, all)
 	fail = nil
-	step("it is tried again", facts{}, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=True")
+	step("it is tried again", facts{}, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=Unknown Valid=True")
 	step("nothing has changed", facts{}, false, all)
 	refused := facts{reached: reach{metav1.ConditionFalse, v1beta1.ReasonNotReached, "no"}}
-	step("the API server does not ask", refused, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=True Enforced=False")
+	step("the API server does not ask", refused, false, all, "weir-system/weir-file-policies of 1", "DeletionPolicy a /etc/a.yaml 7 Ready=False Valid=True Enforced=False")
 	step("the file is gone", refused, false, all[1:], "weir-system/weir-file-policies of 0")
 	var large []policies.Status
 	for i := range 4 {
@@ -110,8 +110,8 @@ func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
 	}
 	want := []string{
 		"weir-system/weir-file-policies of 2",
-		"DeletionPolicy broken p.yaml 1 Ready=False Resolved=True Enforced=False",
-		"DeletionPolicy whole p.yaml 2 Ready=True Resolved=False",
+		"DeletionPolicy broken p.yaml 1 Ready=False Valid=False Resolved=True Enforced=False",
+		"DeletionPolicy whole p.yaml 2 Ready=Unknown Valid=True Resolved=False",
 	}
 	if diff := cmp.Diff(want, written()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -171,7 +171,16 @@ func statusPatch(uid types.UID, have, want anyStatus) ([]byte, error) {
 // say puts what is known into a status. What is not known stays as it was.
 func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	set := func(c metav1.Condition) { meta.SetStatusCondition(&want.Conditions, c) }
-	set(readiness(s, generation))
+	asked := f.reached
+	if s.Policy.Kind == "DrainPolicy" {
+		asked = f.order.kept(f.reached)
+	}
+	enforced, tried := enforced(s, asked, generation)
+	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); !tried && c != nil {
+		enforced = *c
+	}
+	set(holds(s, enforced, generation))
+	set(valid(s, generation))
 	if s.FailsClosed {
 		set(failsSafely(s, generation))
 	} else {
@@ -185,7 +194,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 		}
 	case s.Propagates && (t.wanted > 0 || f.counted.done):
 		if !s.Uncounted {
-			want.Matched, want.Stamped = &t.wanted, &t.carrying
+			want.Matched, want.WithFinalizer = &t.wanted, &t.carrying
 		}
 		set(backFilled(s, f.counted, generation))
 	case s.Brakes && f.counted.done:
@@ -203,12 +212,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if c, known := f.serves.resolved(s.Names, generation); known {
 		set(c)
 	}
-	asked := f.reached
-	if s.Policy.Kind == "DrainPolicy" {
-		asked = f.order.kept(f.reached)
-	}
-	if c, known := enforced(s, asked, generation); known {
-		set(c)
+	if tried {
+		set(enforced)
 	}
 }
 
@@ -219,10 +224,10 @@ func (want *anyStatus) withdraw(s policies.Status) {
 		return
 	}
 	if s.Uncounted {
-		want.Matched, want.Stamped = nil, nil
+		want.Matched, want.WithFinalizer = nil, nil
 	}
 	if !s.Propagates {
-		want.Stamped = nil
+		want.WithFinalizer = nil
 		if !s.Brakes {
 			meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionBackFilled)
 		}
@@ -236,12 +241,12 @@ func (want *anyStatus) withdraw(s policies.Status) {
 const mostPolicyEvents = 50
 
 // tellChanges makes an Event of each condition that has come to be False, or is so no more. How far
-// back-fill is, is none.
+// back-fill is, is none, and of Ready the conditions tell that explain it.
 func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
 	for _, c := range want {
 		was := meta.FindStatusCondition(have, c.Type)
 		wasFalse := was != nil && was.Status == metav1.ConditionFalse
-		if c.Type == v1beta1.ConditionBackFilled || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
+		if c.Type == v1beta1.ConditionBackFilled || c.Type == v1beta1.ConditionReady || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
 			continue
 		}
 		*events--
@@ -283,9 +288,33 @@ func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	return out
 }
 
-func readiness(s policies.Status, generation int64) metav1.Condition {
+// holds is whether a policy holds, by what is known of whether it is enforced.
+func holds(s policies.Status, enforced metav1.Condition, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the policy is in force"}
+		Status: enforced.Status, Reason: enforced.Reason, Message: enforced.Message}
+	meanwhile := "requests pass unjudged (failurePolicy Ignore)"
+	if s.FailsClosed {
+		meanwhile = "requests that the policy is about are refused (failurePolicy Fail)"
+	}
+	switch {
+	case !s.Ready:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
+	case c.Status == "" || enforced.ObservedGeneration < generation:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotTried, "it is not known yet whether the policy is enforced"
+	case c.Status == metav1.ConditionTrue:
+		c.Reason, c.Message = v1beta1.ReasonInForce, "the policy is in force"
+		if s.Policy.Kind != "DrainPolicy" {
+			c.Message += "; while Weir does not answer, " + meanwhile
+		}
+	case s.Policy.Kind != "DrainPolicy":
+		c.Message = meanwhile + ": " + c.Message
+	}
+	return c
+}
+
+func valid(s policies.Status, generation int64) metav1.Condition {
+	c := metav1.Condition{Type: v1beta1.ConditionValid, ObservedGeneration: generation,
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the policy can be judged as it is written"}
 	if !s.Ready {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
 	}
@@ -302,19 +331,19 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 }
 
 // notInForce is what the other conditions of a policy say that cannot be compiled.
-const notInForce = "the policy is not in force: the condition Ready says why"
+const notInForce = "the policy is not in force: the condition Valid says why"
 
 func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionBackFilled, ObservedGeneration: generation,
 		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
 	switch {
 	case !s.Ready:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotReady, notInForce
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotValid, notInForce
 	case !now.done:
 		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonInProgress
 		c.Message = "the finalizer is being added to objects that existed before"
 		if !s.Uncounted {
-			c.Message += "; status.stamped says how far"
+			c.Message += "; status.withFinalizer says how far"
 		}
 		if now.waits != "" {
 			c.Message += ": " + now.waits
@@ -332,7 +361,7 @@ var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
 	c = metav1.Condition{Type: v1beta1.ConditionEnforced, ObservedGeneration: generation}
 	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonNotReady, notInForce
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce
 		return c, true
 	}
 	c.Status, c.Reason, c.Message = r.status, r.reason, r.message

@@ -36,9 +36,9 @@ func statusOf(t *testing.T, api *apitest.Server, key string) []string {
 		t.Fatal(err)
 	}
 	var s struct {
-		Matched, Stamped *int64
-		Waves            string
-		Conditions       []struct {
+		Matched, WithFinalizer *int64
+		Waves                  string
+		Conditions             []struct {
 			Type, Status, Reason, Message string
 			ObservedGeneration            int64
 		}
@@ -52,8 +52,8 @@ func statusOf(t *testing.T, api *apitest.Server, key string) []string {
 		out = append(out, fmt.Sprintf("%s=%s %s generation %d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, message))
 	}
 	switch {
-	case s.Stamped != nil:
-		out = append(out, fmt.Sprintf("%d of %d", *s.Stamped, *s.Matched))
+	case s.WithFinalizer != nil:
+		out = append(out, fmt.Sprintf("%d of %d", *s.WithFinalizer, *s.Matched))
 	case s.Matched != nil:
 		out = append(out, fmt.Sprintf("%d", *s.Matched))
 	}
@@ -77,7 +77,10 @@ func TestStatusOfPolicies(t *testing.T) {
 		}
 		var serves *served
 		w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
-		good, ready := "deletionpolicies.weir.dev/good", "Ready=True Compiled generation 1: the policy is in force"
+		good, valid := "deletionpolicies.weir.dev/good", "Valid=True Compiled generation 1: the policy can be judged as it is written"
+		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
+		const undrained = "Ready=False NotDrained generation 1: weir drains no namespaces, and no wave holds"
+		const passing = "requests pass unjudged (failurePolicy Ignore)"
 		var seen reach
 		var order orderer
 		step := func(what string, tallies map[policies.PolicyKey]tally, done bool, patches int, key string, want ...string) {
@@ -94,51 +97,51 @@ func TestStatusOfPolicies(t *testing.T) {
 			}
 			settlePolicies(state)
 		}
-		step("nothing is counted yet", nil, false, 5, good, ready)
-		step("once more: nothing to write", nil, false, 0, "ownerreferencepolicies.weir.dev/owners", ready)
+		step("nothing is counted yet", nil, false, 5, good, unknown, valid)
+		step("once more: nothing to write", nil, false, 0, "ownerreferencepolicies.weir.dev/owners", unknown, valid)
 		step("a broken one says why", nil, false, 0, "deletionpolicies.weir.dev/broken", "Ready=False Invalid generation 1: spec.priority",
-			"Enforced=False NotReady generation 1: the policy is not in force")
-		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.stamped says how far"
+			"Valid=False Invalid generation 1: spec.priority", "Enforced=False NotValid generation 1: the policy is not in force")
+		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.withFinalizer says how far"
 		done := "BackFilled=True Done generation 1: all objects that the policy is about are as it asks"
-		step("under way", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 2}}, false, 1, good, ready, progress, "2 of 5")
-		step("further", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 3}}, false, 1, good, ready, progress, "3 of 5")
-		step("between two passes nothing is forgotten", nil, false, 0, good, ready, progress, "3 of 5")
-		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", ready,
+		step("under way", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 2}}, false, 1, good, unknown, valid, progress, "2 of 5")
+		step("further", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 3}}, false, 1, good, unknown, valid, progress, "3 of 5")
+		step("between two passes nothing is forgotten", nil, false, 0, good, unknown, valid, progress, "3 of 5")
+		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", unknown, valid,
 			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs")
-		step("done", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 5}}, true, 1, good, ready, done, "5 of 5")
-		step("nothing left", nil, true, 1, good, ready, done, "0 of 0")
-		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", ready)
+		step("done", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 5}}, true, 1, good, unknown, valid, done, "5 of 5")
+		step("nothing left", nil, true, 1, good, unknown, valid, done, "0 of 0")
+		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", unknown, valid)
 		seen = reachOf(errors.New(canaryDenied+"1"), "1")
-		step("the API server asks", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=True Reached generation 1: "+saysReached)
+		step("the API server asks", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=True InForce generation 1: the policy is in force; while Weir does not answer, "+passing, valid, "Enforced=True Reached generation 1: "+saysReached)
 		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
-		step("it does no more: all policies but broken ones say so", nil, true, 4, good, ready, done,
+		step("it does no more: all policies but broken ones say so", nil, true, 4, good, "Ready=False NotReached generation 1: "+passing, valid, done,
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "0 of 0")
-		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", "Ready=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", valid,
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "all")
 		order = byDrainer
-		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", ready,
+		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Drained generation 1: "+saysDrained, "all")
 		order = byNone
-		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", ready,
+		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		order = byWebhook
 		seen = (&asked{seen: reachOf(nil, "1"), of: &policies.Set{}}).about(state.Set())
-		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
 		if r := (&asked{seen: notConfigured, of: state.Set()}).about(state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
 		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
 		resolved := "Resolved=True Served generation 1: every resource that the policy names is served"
-		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
+		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
-		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", ready,
+		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", resolved, "all")
 		serves = &served{resources: serves.resources, silent: []string{""}}
-		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", ready, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
+		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
 		seen = notConfigured
-		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", ready,
+		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotConfigured generation 1: "+passing, valid,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
 	})
@@ -176,23 +179,25 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 			}
 			settlePolicies(state)
 		}
-		const drains, guards, ready = "drainpolicies.weir.dev/order", "deletionpolicies.weir.dev/guard", "Ready=True Compiled generation 1: the policy is in force"
-		step("all waves are named", facts{}, nil, drains, ready, "pods, rest")
+		const drains, guards = "drainpolicies.weir.dev/order", "deletionpolicies.weir.dev/guard"
+		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
+		const valid = "Valid=True Compiled generation 1: the policy can be judged as it is written"
+		step("all waves are named", facts{}, nil, drains, unknown, valid, "pods, rest")
 		counts := map[policies.PolicyKey]tally{guard: {matched: 4, failed: 2, last: "no such key"}, order: {matched: 7}}
 		step("a condition fails", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Warning Evaluates ConditionFails"}, guards,
-			ready, "Evaluates=False ConditionFails generation 1: its conditions fail for 2 objects, about which failurePolicy decides, the last of them", "4")
-		step("namespaces are counted", facts{counted: counted{tallies: counts, complete: true}}, nil, drains, ready, "7", "pods, rest")
+			unknown, valid, "Evaluates=False ConditionFails generation 1: its conditions fail for 2 objects, about which failurePolicy decides, the last of them", "4")
+		step("namespaces are counted", facts{counted: counted{tallies: counts, complete: true}}, nil, drains, unknown, valid, "7", "pods, rest")
 		counts = map[policies.PolicyKey]tally{guard: {matched: 1, unknown: true}}
 		step("it does no more, and not all could be counted", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Normal Evaluates Evaluated"}, guards,
-			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
+			unknown, valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		step("back-fill says nothing of a policy that adds no finalizer", facts{counted: counted{done: true}}, nil, guards,
-			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
+			unknown, valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,
-			ready, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
+			"Ready=False NotReached generation 1: requests pass unjudged (failurePolicy Ignore)", valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged", "4")
 		reached = reachOf(errors.New(canaryDenied+"1"), "1")
-		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached", "order Normal Enforced Reached"}, drains, ready,
+		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached", "order Normal Enforced Reached"}, drains, "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Reached generation 1: "+saysReached, "7", "pods, rest")
 	})
 }
@@ -216,7 +221,7 @@ func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
 func TestEventsOnPoliciesAreBounded(t *testing.T) {
 	told, left := 0, mostPolicyEvents
 	w := &statusWriter{tell: func(map[string]any, string, string, string) { told++ }}
-	broken := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}, {Type: "BackFilled", Status: metav1.ConditionFalse}}
+	broken := []metav1.Condition{{Type: "Valid", Status: metav1.ConditionFalse}, {Type: "BackFilled", Status: metav1.ConditionFalse}}
 	for range 2 * mostPolicyEvents {
 		w.tellChanges(nil, nil, broken, &left)
 	}

@@ -39,7 +39,7 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 		failing = `match: {resources: [{apiGroups: [''], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.x == 'y'"}]}, `
 		orphan  = "propagation: {default: Orphan}"
 		before  = "BackFilled=True Done generation 1|Evaluates=False ConditionFails generation 1|2 of 2"
-		ready   = "Ready=True Compiled generation 2"
+		ready   = "Ready=Unknown NotTried generation 2|Valid=True Compiled generation 2"
 		still   = "|BackFilled=True Done generation 2"
 	)
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 		"its propagation":                 {failing + "protection: {confirmation: Required}", ready + "|Evaluates=False ConditionFails generation 2|2"},
 		"both":                            {"protection: {confirmation: Required}", ready + "|2"},
 		"both, but it has a brake":        {"brake: {maxObjects: 5}", ready + still + "|2"},
-		"both, but it cannot be compiled": {"priority: 9999999, protection: {confirmation: Required}", "Ready=False Invalid generation 2|BackFilled=Unknown NotReady generation 2|Evaluates=False ConditionFails generation 1|Enforced=False NotReady generation 2|2 of 2"},
+		"both, but it cannot be compiled": {"priority: 9999999, protection: {confirmation: Required}", "Ready=False Invalid generation 2|Valid=False Invalid generation 2|BackFilled=Unknown NotValid generation 2|Evaluates=False ConditionFails generation 1|Enforced=False NotValid generation 2|2 of 2"},
 		"what may be counted": {strings.Replace(failing, "metadata.labels.x", "data.x", 1) + orphan,
 			ready + "|BackFilled=True Done generation 2|Evaluates=Unknown NotCounted generation 2"},
 		"nothing, but it fails closed now": {failing + "failurePolicy: Fail, " + orphan, ready + still + "|Evaluates=False ConditionFails generation 2|FailsSafely=True Bounded generation 2|2 of 2"},
@@ -82,7 +82,7 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 					}
 					settlePolicies(state)
 				}
-				lines("Ready=True Compiled generation 1|" + before)
+				lines("Ready=Unknown NotTried generation 1|Valid=True Compiled generation 1|" + before)
 				respecify(t, api, delpol("p", "configmaps", c.after))
 				settlePolicies(state)
 				if !strings.Contains(c.want, "|BackFilled=True") {

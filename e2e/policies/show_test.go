@@ -69,16 +69,16 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 	const age = "an age"
 	for plural, want := range map[string]map[string]any{
 		"deletionpolicies": {
-			"Name": "shown", "Default": "Foreground", "Actions": `["Deny"]`, "Ready": "False", "Enforced": "True", "Age": age,
-			"Priority": 0.0, "Matched": 7.0, "Stamped": 5.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
+			"Name": "shown", "Default": "Foreground", "Actions": `["Deny"]`, "Ready": "False", "Reason": "Invalid", "Age": age,
+			"Priority": 0.0, "Matched": 7.0, "Finalizer": 5.0, "Enforced": "True", "Message": "spec.match.matchConditions[0]: wrong",
 		},
 		"ownerreferencepolicies": {
-			"Name": "shown", "Block": "RequirePermission", "Changes": "Allow", "Ready": "False", "Enforced": "True", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
+			"Name": "shown", "Block": "RequirePermission", "Changes": "Allow", "Ready": "False", "Reason": "Invalid", "Age": age,
+			"Matched": 7.0, "Enforced": "True", "Message": "spec.match.matchConditions[0]: wrong",
 		},
 		"drainpolicies": {
-			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Enforced": "True", "Age": age,
-			"Matched": 7.0, "Reason": "spec.match.matchConditions[0]: wrong", "Reached": "Reached",
+			"Name": "shown", "Waves": "pods, rest", "Ready": "False", "Reason": "Invalid", "Age": age,
+			"Matched": 7.0, "Enforced": "True", "Message": "spec.match.matchConditions[0]: wrong",
 		},
 	} {
 		t.Run(plural, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestKubectlGetShowsWhatMatters(t *testing.T) {
 			}
 			status := object{"conditions": conditions, "matched": int64(7)}
 			if plural == "deletionpolicies" {
-				status["stamped"] = int64(5)
+				status["withFinalizer"] = int64(5)
 			}
 			if plural == "drainpolicies" {
 				status["waves"] = "pods, rest"

@@ -43,7 +43,7 @@ func (s *story) coldStart() {
 	s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: guarded}\n")
 	s.until("users are refused by the policies", s.refusedByPolicies)
 	// What it adds the finalizer to is counted when it has been everywhere.
-	s.must("wait", "--for=jsonpath={.status.stamped}", "deletionpolicy/story-"+s.name, "--timeout=2m")
+	s.must("wait", "--for=jsonpath={.status.withFinalizer}", "deletionpolicy/story-"+s.name, "--timeout=2m")
 	old := s.everyPod()
 
 	lost := time.Now()

@@ -13,14 +13,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Cluster,shortName=delpol,categories=weir
 // +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.propagation.default`,description="How a delete that asks for nothing, or for Background, is carried out"
 // +kubebuilder:printcolumn:name="Actions",type=string,JSONPath=`.spec.validationActions`,description="What happens to a delete that the policy does not accept"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether the API server asks Weir about what the policy may be about"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the policy holds"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`,priority=1
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
-// +kubebuilder:printcolumn:name="Stamped",type=integer,JSONPath=`.status.stamped`,priority=1
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
-// +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
+// +kubebuilder:printcolumn:name="Finalizer",type=integer,JSONPath=`.status.withFinalizer`,priority=1
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,priority=1,description="Whether the API server asks Weir about what the policy may be about"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type DeletionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is that of every object.
@@ -288,11 +288,11 @@ type Brake struct {
 type DeletionPolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// stamped is how many of the matched objects carry Weir's finalizer.
+	// withFinalizer is how many of the matched objects carry Weir's finalizer.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	Stamped *int64 `json:"stamped,omitempty"`
+	WithFinalizer *int64 `json:"withFinalizer,omitempty"`
 }
 
 // DeletionPolicyList is a list of DeletionPolicy.

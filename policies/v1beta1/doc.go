@@ -2,7 +2,7 @@
 //
 // Every rule that the API server can hold is in the schema, and proved there by e2e/policies. What it cannot hold
 // (CEL that does not compile, selectors that do not parse) is found by package policies, and shown in the condition
-// Ready. A field's comment says what it means to leave it out.
+// Valid. A field's comment says what it means to leave it out.
 //
 // +kubebuilder:object:generate=true
 // +groupName=weir.dev

@@ -10,12 +10,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Cluster,shortName=ownpol,categories=weir
 // +kubebuilder:printcolumn:name="Block",type=string,JSONPath=`.spec.blockOwnerDeletion`,description="What is asked of a reference that blocks its owner's deletion"
 // +kubebuilder:printcolumn:name="Changes",type=string,JSONPath=`.spec.changes`,description="What is asked of who changes references"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,description="Whether the API server asks Weir about what the policy may be about"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the policy holds"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matched`,priority=1
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
-// +kubebuilder:printcolumn:name="Reached",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].reason`,priority=1,description="Why the policy is not enforced, or Reached"
+// +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,priority=1,description="Whether the API server asks Weir about what the policy may be about"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type OwnerReferencePolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is that of every object.

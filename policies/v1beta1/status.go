@@ -4,9 +4,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Types of the conditions of policies, and their reasons.
 const (
-	// ConditionReady is True while the policy is in force as it is written.
+	// ConditionReady is True while the policy holds: it is Valid and Enforced. Where it is not True it
+	// has the reason and the message of the one of these two that is not.
 	ConditionReady = "Ready"
-	// ReasonCompiled: the policy is in force.
+	// ReasonInForce: the policy holds. The message says what happens while Weir does not answer.
+	ReasonInForce = "InForce"
+
+	// ConditionValid is True while the policy can be judged as it is written.
+	ConditionValid = "Valid"
+	// ReasonCompiled: it can.
 	ReasonCompiled = "Compiled"
 	// ReasonInvalid: the policy is not in force; the message says which field is wrong, and how. With failurePolicy
 	// Fail, what it would have judged is refused meanwhile.
@@ -25,7 +31,7 @@ const (
 	ConditionBackFilled = "BackFilled"
 	// ReasonDone: the finalizer is on all objects that should have it, and on no others.
 	ReasonDone = "Done"
-	// ReasonInProgress: the controller is at it; status.matched and status.stamped say how far.
+	// ReasonInProgress: the controller is at it; status.matched and status.withFinalizer say how far.
 	ReasonInProgress = "InProgress"
 
 	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and gets an answer. It is
@@ -51,8 +57,8 @@ const (
 	ReasonDrained = "Drained"
 	// ReasonNotDrained: of a DrainPolicy: Weir is told to drain no namespaces.
 	ReasonNotDrained = "NotDrained"
-	// ReasonNotReady: the policy is not in force: the condition Ready says why.
-	ReasonNotReady = "NotReady"
+	// ReasonNotValid: the policy is not in force: the condition Valid says why.
+	ReasonNotValid = "NotValid"
 	// ReasonNotTried: it could not be tried, for another reason than the webhook.
 	ReasonNotTried = "NotTried"
 
@@ -82,12 +88,12 @@ const (
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
-	// conditions say whether the policy is in force (Ready), whether what it names is served
-	// (Resolved), and whether the API server asks Weir (Enforced; of a DrainPolicy, whether its
-	// waves hold).
+	// conditions: Ready says whether the policy holds, and is the one to wait for. The others
+	// explain it: whether it can be judged (Valid), whether the API server asks Weir (Enforced; of a
+	// DrainPolicy, whether its waves hold), and whether what it names is served (Resolved).
 	//
 	// +optional
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -352,8 +352,8 @@ func (in *DeletionPolicySpec) DeepCopy() *DeletionPolicySpec {
 func (in *DeletionPolicyStatus) DeepCopyInto(out *DeletionPolicyStatus) {
 	*out = *in
 	in.PolicyStatus.DeepCopyInto(&out.PolicyStatus)
-	if in.Stamped != nil {
-		in, out := &in.Stamped, &out.Stamped
+	if in.WithFinalizer != nil {
+		in, out := &in.WithFinalizer, &out.WithFinalizer
 		*out = new(int64)
 		**out = **in
 	}
