@@ -26,9 +26,8 @@ const module = "github.com/weir-dev/weir/"
 var allowed = map[string][]string{
 	"":                 {"cmd"},
 	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
-	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1"},
+	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1", "archive", "archive/restore", "ask/undo"},
 	"archive/restore":  {"policies/v1beta1"},
-	"ask":              {"archive", "archive/restore", "ask/page", "ask/insight", "ask/undo", "internal/tools/shadow/report", "ask/snapshot", "controller/words", "policies/v1beta1"},
 	"ask/undo":         {"archive/restore", "controller/kinds", "policies/v1beta1"},
 	"ask/page":         {"ask/insight", "ask/snapshot"},
 	"cmd/kubectl-weir": {"ask"},
