@@ -328,13 +328,13 @@ func TestPoliciesSayWhatIsWrongWithThem(t *testing.T) {
 	put := func(resource, kind, name, conditions string) {
 		c.Put(resource, "{apiVersion: weir.dev/v1beta1, kind: "+kind+", metadata: {name: "+name+"}, status: {conditions: ["+strings.ReplaceAll(conditions, "{", "{observedGeneration: 1, ")+"]}}")
 	}
-	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Ready, status: 'True'}, {type: Enforced, status: 'True'}")
-	put("deletionpolicies", "DeletionPolicy", "bad", "{type: Ready, status: 'False', reason: Invalid, message: wrong}, {type: Evaluates, status: 'False', reason: Errors, message: some}")
-	put("deletionpolicies", "DeletionPolicy", "soon", "{type: Enforced, status: 'False', reason: InProgress}, {type: Ready, status: 'True'}")
-	put("deletionpolicies", "DeletionPolicy", "untried", "{type: Enforced, status: Unknown, reason: NotTried, message: may not}, {type: Ready, status: 'True'}")
-	put("drainpolicies", "DrainPolicy", "order", "{type: Enforced, status: 'False', reason: NotAsked, message: none}, {type: Ready, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "fine", "{type: Valid, status: 'True'}, {type: Enforced, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "bad", "{type: Valid, status: 'False', reason: Invalid, message: wrong}, {type: Evaluates, status: 'False', reason: Errors, message: some}")
+	put("deletionpolicies", "DeletionPolicy", "soon", "{type: Enforced, status: 'False', reason: InProgress}, {type: Valid, status: 'True'}")
+	put("deletionpolicies", "DeletionPolicy", "untried", "{type: Enforced, status: Unknown, reason: NotTried, message: may not}, {type: Valid, status: 'True'}")
+	put("drainpolicies", "DrainPolicy", "order", "{type: Enforced, status: 'False', reason: NotAsked, message: none}, {type: Valid, status: 'True'}")
 	put("drainpolicies", "DrainPolicy", "new", "")
-	put("ownerreferencepolicies", "OwnerReferencePolicy", "not-served", "{type: Ready, status: 'False'}")
+	put("ownerreferencepolicies", "OwnerReferencePolicy", "not-served", "{type: Valid, status: 'False'}")
 	want := []doctor.Policy{
 		{Name: "DeletionPolicy/bad", Bad: []doctor.Bad{{Type: "Valid", Reason: "Invalid", Message: "wrong", Breaks: true}, {Type: "Evaluates", Reason: "Errors", Message: "some"}}},
 		{Name: "DeletionPolicy/fine"}, {Name: "DeletionPolicy/soon"}, {Name: "DeletionPolicy/untried", Unknown: "Enforced is Unknown (NotTried): may not"},
