@@ -33,6 +33,7 @@ type compiled struct {
 	// nothing.
 	matcher
 	failurePolicy v1beta1.FailurePolicy
+	priority      int32 // where one of several is to be chosen
 	actions       []v1beta1.ValidationAction
 	part          Part
 	risk          string   // what it can stop; empty for nothing
@@ -49,7 +50,6 @@ type compiled struct {
 
 // deletion is what a DeletionPolicy asks for.
 type deletion struct {
-	priority    int32
 	propagation *v1beta1.Propagation
 	protection  *v1beta1.Protection
 	brake       *int32 // how many objects may go; nil: any number
@@ -207,10 +207,10 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 }
 
 func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
-	d := &deletion{priority: ptr.Deref(p.Priority, 0), propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects}
+	d := &deletion{propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects}
 	c.compileActions(p.ValidationActions)
 	c.failurePolicy = p.FailurePolicy
-	c.deletion = d
+	c.deletion, c.priority = d, ptr.Deref(p.Priority, 0)
 	c.compileMatch(&p.Match)
 	c.compileMessage(p.PolicyMessage)
 	c.warnOfMatch(&p.Match)
@@ -271,7 +271,7 @@ func (c *compiled) refuses() bool {
 }
 
 func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
-	c.failurePolicy = v1beta1.Ignore
+	c.failurePolicy, c.priority = v1beta1.Ignore, ptr.Deref(p.Priority, 0)
 	var errs field.ErrorList
 	c.namespaces = compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"), &errs)
 	c.waves = make([]wave, 0, len(p.Waves))

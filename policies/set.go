@@ -84,7 +84,9 @@ func Build(previous *Set, sources []Source, opts Options) *Set {
 			s.drains = append(s.drains, c)
 		}
 	}
-	slices.SortStableFunc(deletions, func(a, b *compiled) int { return cmp.Compare(b.deletion.priority, a.deletion.priority) })
+	for _, list := range [][]*compiled{deletions, s.drains} {
+		slices.SortStableFunc(list, func(a, b *compiled) int { return cmp.Compare(b.priority, a.priority) })
+	}
 	s.deletion, s.owners = newIndex(deletions), newIndex(owners)
 	s.guards = newIndex(guardsOf(deletions))
 	return s

@@ -302,6 +302,13 @@ func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	if d.Policy != "a" || !d.Waves[0].Proceed || d.Waves[0].Timeout.String() != "1m30s" || d.Waves[1].Timeout != 0 {
 		t.Errorf("%+v", d)
 	}
+	one := func(name, rest string) string {
+		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: %s}, spec: {%swaves: [{name: all, resources: [{apiGroups: ['*'], resources: ['*']}]}]}}\n", name, rest)
+	}
+	several := Build(nil, sources(t, "f", one("a", "")+one("c", "priority: 7, ")+one("b", "priority: 7, ")), Options{})
+	if d := several.DrainOf(map[string]any{}); d.Policy != "b" {
+		t.Errorf("of several policies %s applies, want the first by name of those with the highest priority", d.Policy)
+	}
 	labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{"x": "yes"}}}
 	if d.Wave(schema.GroupResource{Resource: "secrets"}, labels) != 0 || d.Wave(schema.GroupResource{Resource: "secrets"}, nil) != 1 {
 		t.Error("the selector of a wave is not heard")

@@ -44,6 +44,7 @@ kind: DrainPolicy
 metadata: {name: defaults}
 spec:
   waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}]}]`, `
+priority: 0
 waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}], onTimeout: Wait}]`},
 	} {
 		t.Run(name, func(t *testing.T) {

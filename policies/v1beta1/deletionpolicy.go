@@ -5,8 +5,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // DeletionPolicy says how the objects that it matches may be deleted, and how the deletion is
 // carried out.
 //
-// If several policies match, the protection of each applies. The propagation of one applies: of the
-// one with the highest priority, and among equals of the first by name.
+// If several policies match, what refuses or holds applies of each: protection, and brake, of which
+// the lowest limit is reached first. Of what there can be one, the whole of propagation, that of the
+// policy with the highest priority applies, and among equals of the first by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -271,9 +272,8 @@ type Protection struct {
 }
 
 // Brake holds a deletion that would also delete more objects than a limit, whoever asked for it.
-// The object stays, terminating, until a person has decided: see HeldCollection. Of several
-// policies the lowest limit applies. It applies where propagation applies, and not in a namespace
-// that is being deleted.
+// The object stays, terminating, until a person has decided: see HeldCollection. It applies where
+// propagation applies, and not in a namespace that is being deleted.
 type Brake struct {
 	// maxObjects is how many objects may be deleted with the object, dependents and theirs. More
 	// are held. Orphaned objects do not count.

@@ -3,8 +3,8 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // DrainPolicy sets the order in which the content of a deleted namespace is deleted. Of several
-// policies that select a namespace the first by name applies. Without one, pods are deleted first
-// and then the rest.
+// policies that select a namespace the one with the highest priority applies, and among equals the
+// first by name. Without one, pods are deleted first and then the rest.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -52,6 +52,15 @@ type DrainPolicySpec struct {
 	//
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// priority decides whose waves apply if several policies select a namespace: the highest wins,
+	// and among equals the first by name.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-1000000
+	// +kubebuilder:validation:Maximum=1000000
+	Priority *int32 `json:"priority,omitempty"`
 
 	// waves are deleted one after the other. An object belongs to the first wave that names it, or
 	// else to the last.

@@ -3,7 +3,8 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OwnerReferencePolicy says which owner references may be written on the objects that it matches.
-// Only references that a request adds or changes are judged.
+// Only references that a request adds or changes are judged. All parts of all policies that match
+// apply.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -452,6 +452,11 @@ func (in *DrainPolicySpec) DeepCopyInto(out *DrainPolicySpec) {
 		*out = new(v1.LabelSelector)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Priority != nil {
+		in, out := &in.Priority, &out.Priority
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Waves != nil {
 		in, out := &in.Waves, &out.Waves
 		*out = make([]Wave, len(*in))

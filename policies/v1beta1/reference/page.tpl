@@ -10,6 +10,20 @@ what each is for, with examples. `kubectl explain` has the bounds of each field,
 * [{{ . }}](#{{ lower . }})
 {{- end }}
 
+## If several policies match
+
+What refuses or holds applies of each. Of what there can be one, that of the policy with the highest
+`priority` applies, and among equals of the first by name.
+
+| part | of several |
+|---|---|
+| DeletionPolicy: `protection` | each |
+| DeletionPolicy: `brake` | each: the lowest limit is reached first |
+| DeletionPolicy: the whole of `propagation` | one, by `priority` and name |
+| OwnerReferencePolicy: all parts | each |
+| DrainPolicy: `waves` | one, by `priority` and name |
+| `validationActions`, `failurePolicy` | each policy's own are for what it finds |
+
 {{ range .SortedKinds }}{{ template "type" ($group.TypeForKind .) }}{{ end }}
 ## Types of their fields
 
