@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,15 +62,36 @@ REGISTRY ?= ghcr.io/weir-dev
 RELEASE_URL ?= https://github.com/weir-dev/weir/releases/download/$(VERSION)/
 RELEASE_KEY ?=
 RELEASE_PLATFORMS ?=
+MAKE_RELEASE = $(RELEASER) make $(MADE) --registry $(REGISTRY) --url $(RELEASE_URL) --key "$(abspath $(RELEASE_KEY))" \
+	  --platforms "$(RELEASE_PLATFORMS)"
 release: ## all of a release in bin/release, the same every time (docs/releasing.md): REGISTRY, RELEASE_URL, RELEASE_KEY=key.pem, RELEASE_PLATFORMS
-	$(RELEASER) make $(MADE) --out $(CURDIR)/bin/release --registry $(REGISTRY) --url $(RELEASE_URL) \
-	  --key "$(abspath $(RELEASE_KEY))" --platforms "$(RELEASE_PLATFORMS)"
+	$(MAKE_RELEASE) --out $(CURDIR)/bin/release
+
+release-verify: release ## that a release made again is the same, that what it says is true, and that it is installed as documents say
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; set -e; \
+	git ls-files -z | tar --null -T - -cf - | tar -xC "$$dir"; \
+	($(MAKE_RELEASE) --source "$$dir" --out "$$dir/release"); diff "$$dir/release/SHA256SUMS" bin/release/SHA256SUMS
+	cd e2e/cmd/release && $(GO) test -count=1 . && $(GO) test -count=1 -run '^TestReleaseCanBeChecked$$' . -args -release=$(CURDIR)/bin/release
+	$(GO) build -o bin/weir-e2e .
+	cd e2e && WEIR=$(CURDIR)/bin/weir-e2e WEIR_RELEASE=$(CURDIR)/bin/release $(GO) test -tags release -v -count=1 -timeout 20m \
+	  -run '^(TestChartIsInstalledFromARegistry|TestInstallationWithoutHelm)$$' ./chart
+
+# Nobody has run it yet: it takes a registry and a project that are there.
+release-publish: ## bin/release to REGISTRY and GitHub (hosted CI: GITHUB_TOKEN, GITHUB_ACTOR)
+	@test -n "$$GITHUB_TOKEN" || { echo 'GITHUB_TOKEN: the workflow release has one' >&2; exit 2; }
+	@set -eu; export DOCKER_CONFIG=$$(mktemp -d); trap 'rm -rf "$$DOCKER_CONFIG"' EXIT; \
+	helm=$$(cd charts && $(GO) tool -n helm.sh/helm/v4/cmd/helm); config="--registry-config=$$DOCKER_CONFIG/config.json"; \
+	printf %s "$$GITHUB_TOKEN" | "$$helm" registry login $(firstword $(subst /, ,$(REGISTRY))) -u "$$GITHUB_ACTOR" --password-stdin "$$config"; \
+	($(RELEASER) push --dir $(CURDIR)/bin/release --to $(REGISTRY)/weir:$(VERSION)); \
+	"$$helm" push bin/release/weir-$(VERSION:v%=%).tgz oci://$(REGISTRY)/charts "$$config"; \
+	GH_TOKEN="$$GITHUB_TOKEN" gh release create $(VERSION) bin/release/* --verify-tag --notes-file bin/release/NOTES.md
 
 test: verify unit chart e2e ## what every change has to pass: units, scripts, model, simulation, the chart, and the promises end to end
 
 # Each part goes on after a failure of another, and ends with a table.
 test-full: ## all tests, 50 minutes warm, and a table of them at the end; a release needs it
 	.ci/table '$(MAKE) verify lint' '$(MAKE) unit RING=full' '$(MAKE) sim SIM_SEEDS=400 CASES=1500' '$(MAKE) bench-once' '$(MAKE) chart' '$(MAKE) e2e RING=full' \
+	  '$(MAKE) release-verify RELEASE_PLATFORMS=linux/amd64,linux/arm64' \
 	  'DEMO_EXIT=1 $(MAKE) demo' '$(MAKE) e2e-web RING=full' '$(MAKE) e2e-node RING=full'
 
 measure: ## how long the tests take on this machine, which should do nothing else
@@ -222,6 +243,7 @@ verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
 	cd e2e/cmd/release && $(GO) mod tidy -diff
 	cd weirtest && $(GO) mod tidy -diff
+	cd .github && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
@@ -249,3 +271,4 @@ lint: generated bin/golangci-lint ## golangci-lint, with kube-api-linter for the
 	cd e2e/cmd/release && $(LINT)
 	cd e2e/certs && $(LINT)
 	cd weirtest && $(LINT)
+	cd .github && $(GO) tool actionlint -shellcheck= -pyflakes=
