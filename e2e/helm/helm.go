@@ -13,8 +13,13 @@ import (
 
 // Build returns the path of Helm 4. The go command keeps what it has built. charts is the folder of
 // the charts' module.
-func Build(ctx context.Context, charts string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm.sh/helm/v4/cmd/helm")
+func Build(ctx context.Context, charts string) (string, error) { return build(ctx, charts, "v4") }
+
+// Build3 is Build for Helm 3.
+func Build3(ctx context.Context, charts string) (string, error) { return build(ctx, charts, "v3") }
+
+func build(ctx context.Context, charts, major string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "tool", "-n", "helm.sh/helm/"+major+"/cmd/helm")
 	cmd.Dir = charts
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()

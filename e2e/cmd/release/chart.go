@@ -82,8 +82,7 @@ func (r *release) pinned(name string, data []byte, image v1.Hash) ([]byte, error
 	return []byte(text), nil
 }
 
-const installHeader = `# Weir %s without Helm: kubectl apply --server-side -f install.yaml
-# Before you delete it, or Weir's finalizer stays on objects: weir release --stop-controller weir-system/weir-controller
+const installHeader = `# Weir %s without Helm: docs/install.md says how it is applied, and what to do before it is deleted.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -103,7 +102,8 @@ func (r *release) manifests(ctx context.Context, chart string) error {
 	defer func() { _ = os.RemoveAll(home) }() // a temporary directory that stays is no failure
 	env := []string{"HELM_CONFIG_HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_DATA_HOME=" + home}
 	text, err := said(ctx, r.dir, env, strings.TrimSpace(helm),
-		"template", "weir", chart, "--namespace", "weir-system", "--no-hooks", "--kube-version", "1.30.0")
+		"template", "weir", chart, "--namespace", "weir-system", "--no-hooks", "--kube-version", "1.30.0",
+		"--set", "uninstall.release=false")
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
 	}
