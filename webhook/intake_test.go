@@ -119,9 +119,11 @@ func TestBodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	}
 }
 
-// Who is not known is not waited for either.
+// Who is not known is not waited for either, and takes no room.
 func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
-	s := listening(t, newIntake(refusing), yes)
+	in := newIntake(refusing)
+	in.free = semaphore.NewWeighted(0)
+	s := listening(t, in, yes)
 	conn := begin(t, s, "guessed", 1000, []byte("{"))
 	from := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(from, nil)
