@@ -128,6 +128,8 @@ type Status struct {
 	Risk        string
 	// Names are the resources that it names, in the order in which it does, but for '*'.
 	Names []Name
+	// Excluded are the resources that its '*' leaves out.
+	Excluded []string
 	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects.
 	// Conditions tells that there are some.
 	Propagates, Conditions bool
@@ -154,7 +156,7 @@ func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
-			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions,
+			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions, Excluded: c.leavesOut(),
 			Propagates: c.deletion != nil && c.deletion.propagation != nil,
 			Brakes:     c.deletion != nil && c.deletion.brake != nil,
 			Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}

@@ -179,6 +179,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); !tried && c != nil {
 		enforced = *c
 	}
+	want.Excluded = s.Excluded
 	set(holds(s, enforced, generation))
 	set(valid(s, generation))
 	if s.FailsClosed {

@@ -98,6 +98,16 @@ type PolicyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// excluded are the resources that a '*' in match leaves out by itself, as "RESOURCE.GROUP", or
+	// "*.GROUP" for a whole group.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=317
+	// +listType=set
+	Excluded []string `json:"excluded,omitempty"`
+
 	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left
 	// out, they were not counted yet, or are not, because conditions look beyond metadata.
 	//
