@@ -41,6 +41,31 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 	}
 }
 
+// TestNamesOnObjectsAreDocumented: whoever finds a label, an annotation or a finalizer of Weir on an
+// object finds in docs/api.md who wrote it.
+func TestNamesOnObjectsAreDocumented(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/api.md"), "\n## Labels, annotations and finalizers\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	key := regexp.MustCompile("weir\\.dev/[a-z-]+")
+	names := key.FindAllString(read(t, "policies/v1beta1/names.go"), -1)
+	names = append(names, key.FindAllString(read(t, "charts/weir/templates/monitoring/services.yaml"), -1)...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("the table of docs/api.md has no %s", name)
+		}
+	}
+	for _, name := range key.FindAllString(table, -1) {
+		if !slices.Contains(names, name) {
+			t.Errorf("docs/api.md has %s, which there is not", name)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("found only %d names", len(names))
+	}
+}
+
 // TestReasonsOfEventsAreDocumented: whoever sees an Event finds its reason in docs/operating.md.
 func TestReasonsOfEventsAreDocumented(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/operating.md"), "\n## Events\n")
