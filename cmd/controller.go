@@ -137,7 +137,7 @@ func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token
-		o.Webhooks.BrakeUsers = f.braking()
+		o.Webhooks.BrakeUsers, o.Webhooks.InProcessOff = f.braking(), f.inProcess == inProcessOff
 	}
 	c, err := controller.New(o)
 	if err != nil {

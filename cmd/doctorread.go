@@ -271,7 +271,7 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 		if breaks && c.ObservedGeneration < generation {
 			continue // it is about what the policy said before
 		}
-		if c.Status == metav1.ConditionFalse && c.Reason != v1beta1.ReasonInProgress {
+		if c.Status == metav1.ConditionFalse && c.Reason != v1beta1.ReasonInProgress && c.Type != v1beta1.ConditionInProcess {
 			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
 		}
 	}

@@ -141,6 +141,7 @@ type collectorFlags struct {
 	drain        bool
 	ignore       []string
 	backFillQPS  float64
+	inProcess    string
 	shadowLate   time.Duration
 	shadowReport string
 	beside       bool
@@ -159,6 +160,11 @@ const (
 	modeShadow    = "shadow"
 )
 
+const (
+	inProcessOff      = "Off"
+	inProcessValidate = "Validate"
+)
+
 // What --leader-elect-lease-duration may be. Past the longest, no user would know why no other
 // process takes over; a Lease says it in 32 bits.
 const minLease, maxLease = 3 * time.Second, time.Hour
@@ -172,6 +178,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
+	fs.StringVar(&f.inProcess, "in-process", inProcessValidate, "Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not said where the webhook is")
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
@@ -196,6 +203,9 @@ func (f *collectorFlags) check() error {
 	}
 	if math.IsNaN(f.backFillQPS) || f.backFillQPS < 0 {
 		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
+	}
+	if f.inProcess != inProcessOff && f.inProcess != inProcessValidate {
+		errs = append(errs, fmt.Errorf("--in-process %q: must be Off or Validate", f.inProcess))
 	}
 	if f.beside && f.mode != modeReplace {
 		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))

@@ -148,6 +148,8 @@ func TestCollectorFlags(t *testing.T) {
 		"--back-fill-qps -1":                             "--back-fill-qps -1: must not be less than 0",
 		"--back-fill-qps NaN":                            "--back-fill-qps NaN: must not be less than 0",
 		"--back-fill-qps 0.5":                            "",
+		"--in-process Off":                               "",
+		"--in-process on":                                `--in-process "on": must be Off or Validate`,
 		"--leader-elect-lease-duration 2s":               "--leader-elect-lease-duration 2s: must be between 3s and 1h0m0s",
 		"--leader-elect-lease-duration 600000h":          "--leader-elect-lease-duration 600000h0m0s: must be between 3s and 1h0m0s", // more than a Lease can say
 		"--leader-elect-namespace weir-system":           "",

@@ -35,13 +35,18 @@ type LeftOut struct {
 
 // InProcess compiles each policy of the set that works, by kind and name, for API servers of a
 // version. A policy that is broken judges nothing.
-func (s *Set) InProcess(v *version.Version) []InProcess {
+func (s *Set) InProcess(v *version.Version) []InProcess { return s.inProcess(v, false) }
+
+// InProcessBeside is the same beside Weir: nothing is refused that Weir would let pass.
+func (s *Set) InProcessBeside(v *version.Version) []InProcess { return s.inProcess(v, true) }
+
+func (s *Set) inProcess(v *version.Version, beside bool) []InProcess {
 	var out []InProcess
 	for _, c := range s.policies {
 		if !c.ready() {
 			continue
 		}
-		p := inProcess{set: s, c: c}
+		p := inProcess{set: s, c: c, beside: beside}
 		p.ownMessage(v)
 		switch {
 		case c.deletion != nil:
@@ -60,6 +65,7 @@ func (s *Set) InProcess(v *version.Version) []InProcess {
 type inProcess struct {
 	set         *Set
 	c           *compiled
+	beside      bool                                // Weir judges, too
 	deletes     bool                                // it judges DELETEs
 	updates     func(schema.GroupResource) []string // subresources whose updates it judges; nil: none
 	creates     bool
@@ -193,7 +199,7 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 	case p.c.about(schema.GroupResource{Resource: "configmaps"}), p.c.about(schema.GroupResource{Resource: "serviceaccounts"}):
 		passes = append(passes, "variables.collects && request.resource.group == '' && "+
 			"request.resource.resource + '/' + oldObject.metadata.name in "+
-			"['configmaps/kube-root-ca.crt', 'serviceaccounts/default']")
+			"['configmaps/kube-root-ca.crt', 'serviceaccounts/default', 'configmaps/"+v1beta1.CollectorCanary+"']")
 	}
 	if p.c.guards() {
 		p.leaveOut("spec.protection.inCascades", "a collector is refused, and asks again for as long as the object is not "+
@@ -251,11 +257,8 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if len(propagation.Allowed) == 0 {
 		return
 	}
-	for _, c := range p.set.deletion.all {
-		if c != p.c && c.ready() && c.deletion.propagation != nil && !c.asksWho() && !p.c.asksWho() {
-			p.leaveOut("spec.priority", "the API server asks every policy that is about an object, not only the first")
-			break
-		}
+	if p.comesSecond() {
+		return
 	}
 	p.deletes = true
 	allowed := make([]string, len(propagation.Allowed))
@@ -269,6 +272,12 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	passes := []string{"request.operation != 'DELETE'", "variables.collects", "variables.ending",
 		"has(oldObject.metadata.deletionTimestamp) && variables.asked == variables.before",
 		"variables.carried in " + celList(allowed)}
+	if p.beside && propagation.Default != "" {
+		passes = append(passes, "!("+changesPropagation+") || variables.asked == 'Background'")
+	}
+	if p.set.own != "" {
+		passes = append(passes, "has(request.namespace) && request.namespace == "+celString(p.set.own))
+	}
 	if never := slices.DeleteFunc(slices.Concat(notPropagated, explicit(p.c.resources)), func(gr schema.GroupResource) bool {
 		return propagates(gr) || !p.c.about(gr)
 	}); len(never) > 0 {
@@ -277,6 +286,29 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	p.refuse("variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
 		oneOf(propagation.Allowed)+"'", "'To delete it as allowed: kubectl delete ' + variables.pasted + "+
 		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
+}
+
+// comesSecond tells whether the propagation of another policy may hold for an object of this one.
+func (p *inProcess) comesSecond() bool {
+	first := true
+	for _, c := range p.set.deletion.all {
+		if c == p.c {
+			first = false
+			continue
+		}
+		holds := c.ready() && c.deletion.propagation != nil && !c.asksWho() && !p.c.asksWho()
+		if holds && (!p.beside || first && !c.onTrial() && c.meets(p.c)) {
+			p.leaveOut("spec.priority", "the API server asks every policy that is about an object, not only the first")
+			return p.beside
+		}
+	}
+	return false
+}
+
+// meets tells whether two policies may be about the same resource.
+func (c *compiled) meets(other *compiled) bool {
+	return wildcard(c.resources) && wildcard(other.resources) ||
+		slices.ContainsFunc(explicit(c.resources), other.about) || slices.ContainsFunc(explicit(other.resources), c.about)
 }
 
 // isOneOf says in CEL that a request is about one of these resources.
@@ -363,9 +395,10 @@ func (p *inProcess) result(v *version.Version) InProcess {
 			p.leaveOut(one.At, fmt.Sprintf("Kubernetes %s does not know it, so nothing of the policy is judged: %v", v, err))
 		}
 	}
+	before := len(p.left)
 	constraints := p.constraints() // which may leave out something
 	out := InProcess{Policy: p.c.key, LeftOut: p.left}
-	if len(p.validations) == 0 {
+	if len(p.validations) == 0 || p.beside && len(p.left) > before {
 		return out
 	}
 	name := p.c.key.Name
@@ -373,28 +406,15 @@ func (p *inProcess) result(v *version.Version) InProcess {
 		name += "-owner-references"
 	}
 	fails := admissionregistrationv1.FailurePolicyType(p.c.failurePolicy)
-	out.Admission = &admissionregistrationv1.ValidatingAdmissionPolicy{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
-			Kind:       "ValidatingAdmissionPolicy",
-		},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: &fails, MatchConstraints: constraints, MatchConditions: p.conditions,
-			Variables: p.variables, Validations: p.validations,
-		},
-	}
-	binding := admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name}
+	var actions []admissionregistrationv1.ValidationAction
 	for _, a := range p.c.actions {
-		binding.ValidationActions = append(binding.ValidationActions, admissionregistrationv1.ValidationAction(a))
+		actions = append(actions, admissionregistrationv1.ValidationAction(a))
 	}
-	out.Binding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: metav1.TypeMeta{
-			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
-			Kind:       "ValidatingAdmissionPolicyBinding",
-		},
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: binding,
-	}
+	objects := inProcessOf(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &fails, MatchConstraints: constraints, MatchConditions: p.conditions,
+		Variables: p.variables, Validations: p.validations,
+	}, actions)
+	out.Admission, out.Binding = objects.Admission, objects.Binding
 	return out
 }
 

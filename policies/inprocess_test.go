@@ -77,6 +77,45 @@ func TestTheAPIServerJudgesAsWeirDoes(t *testing.T) {
 	}
 }
 
+// TestBesideWeirNothingMoreIsRefused: of what is left out, less may be refused, and no more.
+func TestBesideWeirNothingMoreIsRefused(t *testing.T) {
+	refused := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var text []string
+		for _, name := range []string{"p", "q"} {
+			text = append(text, fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: %s}, priority: %d, %s}}",
+				name, rapid.SampledFrom([]string{
+					`[{apiGroups: [""], resources: [configmaps]}]`, `[{apiGroups: [batch], resources: [jobs]}]`, `[{apiGroups: ["*"], resources: ["*"]}]`,
+					`[{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations]}, {apiGroups: ["*"], resources: ["*"]}]`,
+				}).Draw(t, "resources"), rapid.IntRange(0, 1).Draw(t, "priority"),
+				rapid.SampledFrom([]string{
+					"propagation: {default: Orphan, allowed: [Orphan]}", "propagation: {default: Foreground, allowed: [Foreground, Background]}",
+					"propagation: {allowed: [Background]}", "protection: {confirmation: Required}", "propagation: {allowed: [Orphan]}, validationActions: [Warn]",
+				}).Draw(t, "spec")))
+		}
+		parsed, _ := Parse("f", []byte(strings.Join(text, "\n---\n")))
+		set := Build(nil, parsed, Options{Namespace: rapid.SampledFrom([]string{"x", "weir-system"}).Draw(t, "own")})
+		for _, compiled := range set.InProcessBeside(environment.DefaultCompatibilityVersion()) {
+			if compiled.Admission == nil || !slices.Contains(compiled.Binding.Spec.ValidationActions, "Deny") {
+				continue
+			}
+			judge := newJudge(t, compiled)
+			for range 10 {
+				q, mayDelete := randomRequest(t)
+				if server := judge.says(t, &q, mayDelete); server != "" {
+					refused++
+					if weir := set.Decide(q); weir.Allowed {
+						t.Fatalf("%s\n%+v\nWeir lets it pass, and the API server refuses: %s", text, q, server)
+					}
+				}
+			}
+		}
+	})
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
 // randomPolicy asks for nothing that InProcess leaves out.
 func randomPolicy(t *rapid.T) string {
 	one := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
@@ -196,7 +235,7 @@ func randomRequest(t *rapid.T) (q Question, mayDelete bool) {
 			one("operation", "DELETE", "DELETE", "DELETE", "UPDATE", "CREATE"),
 		), Kind: kinds[resource],
 		Resource: schema.GroupVersionResource{Group: kinds[resource].Group, Version: "v1", Resource: resource},
-		Name:     one("name", "a", "b", "kube-root-ca.crt"), Answers: map[Access]Answer{},
+		Name:     one("name", "a", "b", "kube-root-ca.crt", v1beta1.CollectorCanary), Answers: map[Access]Answer{},
 		User: User{
 			Name: one(
 				"user",

@@ -20,6 +20,7 @@ type board struct {
 type snapshot struct {
 	counted counted
 	asked   asked
+	judged  judged
 }
 
 // counted is what back-fill has found.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -34,6 +35,7 @@ type Enforcer struct {
 	backFill     *backFill
 	configurator *configurator // nil: it is not known where the webhook is
 	canary       *canary       // nil as well
+	inProcess    *inProcess    // nil as well
 	status       *statusWriter
 	log          logr.Logger
 }
@@ -129,6 +131,11 @@ func New(o Options) (*Enforcer, error) {
 			e.status.asks = true
 		}
 		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}
+		if namespace := o.Webhooks.CanaryNamespace; namespace != "" {
+			e.inProcess = &inProcess{client: admission, version: discovery.NewDiscoveryClient(admission.RESTClient()),
+				leases: leases.Leases(namespace), namespace: namespace, owners: e.configurator.owners, policies: o.Policies,
+				board: now, off: o.Webhooks.InProcessOff, log: o.Log}
+		}
 	}
 	return e, nil
 }
@@ -174,6 +181,7 @@ func (e *Enforcer) Run(ctx context.Context) {
 		wg.Go(func() { e.configurator.run(ctx) })
 		if e.canary != nil {
 			wg.Go(func() { e.canary.run(ctx) })
+			wg.Go(func() { e.inProcess.run(ctx) })
 		}
 	} else if e.policies.Set().Asks() {
 		e.log.Info("policies are not enforced at the API server: neither --webhook-service nor --webhook-url says where the webhook is")

@@ -54,6 +54,9 @@ func (w *statusWriter) run(ctx context.Context) {
 		if w.asks {
 			f.reached = now.asked.about(set)
 		}
+		if now.judged.of == set {
+			f.judged = now.judged.says
+		}
 		if now.counted.of == set {
 			f.counted = now.counted
 		}
@@ -82,6 +85,7 @@ func (w *statusWriter) run(ctx context.Context) {
 type facts struct {
 	counted counted
 	reached reach
+	judged  map[policies.PolicyKey]reach // by the API server itself
 	order   orderer
 	serves  *served
 }
@@ -216,6 +220,10 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if tried {
 		set(enforced)
 	}
+	if r, known := f.judged[s.Policy]; known {
+		set(metav1.Condition{Type: v1beta1.ConditionInProcess, ObservedGeneration: generation,
+			Status: r.status, Reason: r.reason, Message: r.message})
+	}
 }
 
 // withdraw takes out what the policy does not ask for any more. Of one that cannot be compiled it
@@ -242,12 +250,14 @@ func (want *anyStatus) withdraw(s policies.Status) {
 const mostPolicyEvents = 50
 
 // tellChanges makes an Event of each condition that has come to be False, or is so no more. How far
-// back-fill is, is none, and of Ready the conditions tell that explain it.
+// back-fill is, is none, nor what the API server judges by itself. Of Ready the conditions tell that
+// explain it.
 func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
 	for _, c := range want {
 		was := meta.FindStatusCondition(have, c.Type)
 		wasFalse := was != nil && was.Status == metav1.ConditionFalse
-		if c.Type == v1beta1.ConditionBackFilled || c.Type == v1beta1.ConditionReady || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
+		untold := c.Type == v1beta1.ConditionBackFilled || c.Type == v1beta1.ConditionInProcess || c.Type == v1beta1.ConditionReady
+		if untold || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
 			continue
 		}
 		*events--

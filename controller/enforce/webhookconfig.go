@@ -54,6 +54,8 @@ type WebhookTarget struct {
 	// BrakeUsers are other garbage collectors, about whose deletes the brake is asked; none: it is
 	// not.
 	BrakeUsers []string
+	// InProcessOff: the API server judges nothing by itself.
+	InProcessOff bool
 }
 
 // Tokener says which token the paths begin with.

@@ -28,6 +28,8 @@ const (
 	// CanaryLabel is, with the value "true", on the one object whose dry-run deletes the API server brings to Weir so that
 	// it is known whether it does.
 	CanaryLabel = "weir.dev/canary"
+	// InProcessLabel is on the ValidatingAdmissionPolicies, and their bindings, that Weir writes from policies.
+	InProcessLabel = "weir.dev/in-process"
 	// CollectorCanary is the name of a ConfigMap in Weir's namespace, whose only owner, that with the uid CollectorCanaryOwner, never
 	// existed. Any garbage collector but Weir deletes it, which is how Weir finds out whether one works.
 	CollectorCanary      = "weir-collector-canary"

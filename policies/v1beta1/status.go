@@ -84,13 +84,26 @@ const (
 	ReasonNotServed = "NotServed"
 	// ReasonNotDiscovered: an API that may serve them does not answer.
 	ReasonNotDiscovered = "NotDiscovered"
+
+	// ConditionInProcess is True while the API server judges all of the policy by itself, with a ValidatingAdmissionPolicy
+	// that Weir has written: then the policy holds also while Weir is away. That the API server does is tried every 15 s.
+	ConditionInProcess = "InProcess"
+	// ReasonJudged: it judges all of it.
+	ReasonJudged = "Judged"
+	// ReasonPartial: it judges a part of it. The message names what needs Weir, and why.
+	ReasonPartial = "Partial"
+	// ReasonNeedsWeir: it judges nothing of it. The message says why.
+	ReasonNeedsWeir = "NeedsWeir"
+	// ReasonNotWritten: the ValidatingAdmissionPolicy could not be written.
+	ReasonNotWritten = "NotWritten"
 )
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
 	// conditions: Ready says whether the policy holds, and is the one to wait for. The others
 	// explain it: whether it can be judged (Valid), whether the API server asks Weir (Enforced; of a
-	// DrainPolicy, whether its waves hold), and whether what it names is served (Resolved).
+	// DrainPolicy, whether its waves hold), whether what it names is served (Resolved), and whether
+	// it holds also while Weir is away (InProcess).
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=16

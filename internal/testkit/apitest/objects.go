@@ -108,6 +108,9 @@ func (s *Server) listLocked(r *http.Request, p place, as func(object) object) *R
 		items = append(items, as(clone(o)))
 	}
 	kind, version := "List", "v1"
+	if len(items) > 0 { // what a typed client reads
+		kind, version = s.kindLocked(p)+"List", versionOf(p)
+	}
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}

@@ -67,6 +67,29 @@ func TestNothingIsReleasedThatWouldComeBack(t *testing.T) {
 	}
 }
 
+// TestWhatTheAPIServerJudgesByItselfGoes: nobody would take it away later.
+func TestWhatTheAPIServerJudgesByItselfGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(nil)
+		for name, labels := range map[string]string{"weir-deletionpolicy-p": "{" + v1beta1.InProcessLabel + ": 'true'}", "weir-namespace": "{}"} {
+			for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+				resource := strings.Replace(strings.ToLower(kind)+"s", "policys", "policies", 1)
+				api.Put(resource, "{apiVersion: admissionregistration.k8s.io/v1, kind: "+kind+", metadata: {name: "+name+", labels: "+labels+"}}")
+			}
+		}
+		got, err := (&Release{Config: api.Config()}).Run(t.Context())
+		if err != nil || got.Own != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+			of := resource + ".admissionregistration.k8s.io/"
+			if api.Get(of+"weir-deletionpolicy-p") != nil || api.Get(of+"weir-namespace") == nil {
+				t.Errorf("%s: ours stays, or another went", resource)
+			}
+		}
+	})
+}
+
 func TestAReleaseWithoutAnAPIServerIsAnError(t *testing.T) {
 	if _, err := (&Release{Force: true}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no API server is configured") {
 		t.Error(err)

@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // LeaseName is the name of the Lease that the working controller holds.
@@ -56,7 +59,7 @@ type Released struct {
 	Released       int64 // objects that the finalizer was taken off; in a dry run, that carry it
 	Failed         int64 // objects that keep it
 	WebhooksBefore int   // webhook configurations that were there
-	Own            int   // Leases and ConfigMaps that were there of what the controller writes about itself
+	Own            int   // objects of Weir's own that were there, but for those
 	// Failures say, sorted, what could not be released or looked at, and why.
 	Failures []string
 	// Marked say, sorted, which objects keep the annotation without the finalizer, and why. It
@@ -86,6 +89,9 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
 		return Released{}, err
 	}
+	if w.result.Own, err = r.removeInProcess(ctx, config); err != nil {
+		return Released{}, err
+	}
 	w.deleted = time.Now()
 	stop := w.report()
 	defer stop()
@@ -94,7 +100,7 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	}
 	own, err := r.removeOwn(ctx, config)
 	out := w.outcome()
-	out.Own = own
+	out.Own += own
 	if err != nil {
 		out.Failures = append(out.Failures, err.Error())
 	}
@@ -195,6 +201,35 @@ func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n in
 			return n, fmt.Errorf("delete %s, which would put the finalizer back: %w", what, err)
 		}
 		n += there
+	}
+	return n, nil
+}
+
+// removeInProcess deletes what the API server judges by itself, and says how many objects there
+// were: it would go on to refuse.
+func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n int, err error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return 0, fmt.Errorf("make a client for ValidatingAdmissionPolicies: %w", err)
+	}
+	for _, resource := range []string{"validatingadmissionpolicybindings", "validatingadmissionpolicies"} {
+		kind := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
+		list, err := kind.List(ctx, metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel})
+		if apierrors.IsNotFound(err) { // it serves none
+			return n, nil
+		}
+		if err != nil {
+			return n, fmt.Errorf("list %s: %w", resource, err)
+		}
+		for i := range list.Items {
+			name := list.Items[i].Name
+			there, err := r.remove(resource+".admissionregistration.k8s.io "+name, func() error { return nil },
+				func() error { return kind.Delete(ctx, name, metav1.DeleteOptions{}) })
+			if err != nil {
+				return n, fmt.Errorf("delete %s %s, which would go on to refuse deletes: %w", resource, name, err)
+			}
+			n += there
+		}
 	}
 	return n, nil
 }

@@ -39,10 +39,12 @@ All have the prefix `weir.dev/`.
 | `weir.dev/armed-at` | annotation | the same, if it existed before the policy | Weir | when the finalizer was added |
 | `weir.dev/confirm-delete` | annotation | what a policy wants confirmed | users | the uid of the object, or UID/DIGEST: the delete is confirmed |
 | `weir.dev/kept` | annotation | what was garbage, and a policy protects | Weir | why it was released from its owners |
+| `weir.dev/restored` | annotation | what `kubectl weir restore` made | who restores | TREE/UID: the deleted tree, and the uid that it had there |
 | `weir.dev/drain` | annotation | a terminating Namespace | Weir | the wave that drains now |
 | `weir.dev/drain-since` | annotation | a terminating Namespace | Weir | when that wave began |
 | `weir.dev/drain-seal` | annotation | a terminating Namespace | Weir | that Weir wrote these two |
 | `weir.dev/canary` | label | one Lease in Weir's namespace | Weir | that its dry-run deletes show whether the webhook is asked |
+| `weir.dev/in-process` | label | ValidatingAdmissionPolicies and bindings | Weir | that Weir keeps them, for its policies |
 | `weir.dev/collects` | label | the ConfigMap `weir-collector-canary` | Weir | that it was made by a Weir that collects by itself |
 | `weir.dev/canary-time` | annotation | the ConfigMap `weir-collector-canary` | Weir | how long it must stand before Weir collects |
 | `weir.dev/collected` | annotation | Events with the reason `Cascade` | Weir | the first objects that were collected, as JSON |

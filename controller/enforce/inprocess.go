@@ -1,0 +1,255 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeversion "k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+const (
+	// mostInProcess is how many policies the API server judges by itself: it parses the selectors
+	// of each at every write.
+	mostInProcess = 16
+	// mostName is how long the name of an object may be.
+	mostName = 253
+)
+
+// inProcessOldest is the first Kubernetes that serves ValidatingAdmissionPolicies.
+var inProcessOldest = kubeversion.MajorMinor(1, 30)
+
+// inProcess keeps what the API server can judge of policies by itself as
+// ValidatingAdmissionPolicies, which hold while Weir is away.
+//
+// What belongs to a policy that is gone is deleted at once. What else is there is changed or deleted
+// only after the webhook configurations were written for the same policies, and the API server was
+// tried: so there is no moment in which neither judges.
+type inProcess struct {
+	client    typedadmissionregistrationv1.AdmissionregistrationV1Interface
+	version   discovery.ServerVersionInterface
+	leases    typedcoordinationv1.LeaseInterface // of the namespace
+	namespace string                             // that of the canary
+	owners    func(context.Context) ([]metav1.OwnerReference, error)
+	policies  *live.State
+	board     *board
+	off       bool
+	log       logr.Logger
+}
+
+// judged is what is known of what the API server judges by itself.
+type judged struct {
+	of   *policies.Set
+	says map[policies.PolicyKey]reach
+	// waits: something that is there is changed when the API server was tried.
+	waits bool
+	// proven: the API server judges by all that was written.
+	proven bool
+}
+
+func (p *inProcess) run(ctx context.Context) {
+	failing := false
+	for {
+		changed := p.policies.Changed()
+		now, news := p.board.read()
+		set := p.policies.Set()
+		is, err := p.keep(ctx, set, now.asked.of == set)
+		if ctx.Err() != nil {
+			return
+		}
+		p.board.update(func(s *snapshot) { s.judged = is })
+		if err != nil && !failing {
+			p.log.Info("cannot bring ValidatingAdmissionPolicies up to date, will try again", "err", err.Error())
+		}
+		failing = err != nil
+		pause := configureEvery
+		if failing || !is.proven {
+			pause = canaryRetry
+		}
+		if !is.waits {
+			news = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-news:
+			_ = await.Pause(ctx, canaryRetry) // there is other news, too
+		case <-time.After(pause):
+		}
+	}
+}
+
+// keep brings what is there up to date, and finds out whether the API server judges by it. free:
+// the webhook judges the policies of the set.
+func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is judged, err error) {
+	is.of, is.says = set, map[policies.PolicyKey]reach{}
+	known := map[string]bool{} // the names of what may be there for a policy
+	for _, s := range set.Statuses() {
+		known[inProcessName(s.Policy)] = true
+		is.says[s.Policy] = reach{}
+		if !s.Ready {
+			is.says[s.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
+		}
+	}
+	want, err := p.compile(set, is.says)
+	if err != nil {
+		return is.failed(err)
+	}
+	have, err := readInProcess(ctx, p.client)
+	if err != nil {
+		return is.failed(err)
+	}
+	owners, err := p.owners(ctx)
+	if err != nil {
+		return is.failed(err)
+	}
+	stored, errs := map[string]objects{}, []error(nil)
+	for name, one := range want {
+		o, err := p.bring(ctx, one, have[name], owners, free)
+		switch {
+		case err == nil:
+			stored[name] = o
+		case errors.Is(err, errAfterWebhook):
+			is.waits = true
+			is.says[one.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonInProgress, err.Error()}
+		case err != nil:
+			is.says[one.Policy] = notWritten(err)
+			errs = append(errs, err)
+		}
+	}
+	canary := canaryOf(stored)
+	for name, o := range have {
+		switch {
+		case want[name].Admission != nil || name == canary:
+		case known[name] && !free:
+			is.waits = true
+		default:
+			errs = append(errs, p.remove(ctx, o))
+		}
+	}
+	if canary != "" {
+		_, err = p.bring(ctx, policies.InProcessCanary(canary, p.namespace), have[canary], owners, true)
+		errs = append(errs, err)
+	}
+	if is.proven = canary == "" || p.judges(ctx, canary); !is.proven {
+		is.unproven()
+	}
+	return is, errors.Join(errs...)
+}
+
+// failed is said of all policies that work when nothing is known of what is there.
+func (j judged) failed(err error) (judged, error) {
+	for key, was := range j.says {
+		if was.reason != v1beta1.ReasonNotValid {
+			j.says[key] = notWritten(err)
+		}
+	}
+	return j, err
+}
+
+func notWritten(err error) reach {
+	return reach{metav1.ConditionFalse, v1beta1.ReasonNotWritten,
+		"its ValidatingAdmissionPolicy cannot be written, and what was written before goes on to hold: " + plainly(err.Error())}
+}
+
+// unproven takes back what is only said where the API server judges.
+func (j *judged) unproven() {
+	for key, says := range j.says {
+		if says.reason == v1beta1.ReasonJudged || says.reason == v1beta1.ReasonPartial {
+			j.says[key] = reach{metav1.ConditionFalse, v1beta1.ReasonInProgress,
+				"its ValidatingAdmissionPolicy is written, and the API server does not judge by it yet. If that stays so, " +
+					"see that its admission plugin ValidatingAdmissionPolicy is on, and that there is a Lease " + policies.Canary}
+		}
+	}
+}
+
+// compile is what is to be there, by name. It says of each policy that works what will be known of
+// it when the API server judges by that.
+func (p *inProcess) compile(set *policies.Set, says map[policies.PolicyKey]reach,
+) (map[string]policies.InProcess, error) {
+	want := map[string]policies.InProcess{}
+	is, err := p.version.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	v, err := kubeversion.ParseGeneric(is.GitVersion)
+	if err != nil {
+		return nil, fmt.Errorf("read the version of the API server: %w", err)
+	}
+	for _, one := range set.InProcessBeside(v) {
+		name := inProcessName(one.Policy)
+		why := ""
+		switch {
+		case p.off:
+			why = "--in-process is Off"
+		case v.LessThan(inProcessOldest):
+			why = fmt.Sprintf("the API server is of version %s, and ValidatingAdmissionPolicies need %s", v, inProcessOldest)
+		case one.Admission == nil:
+		case !slices.Contains(one.Binding.Spec.ValidationActions, admissionregistrationv1.Deny):
+			why = "a policy on trial refuses nothing, and Weir tells of it"
+		case len(want) == mostInProcess:
+			why = fmt.Sprintf("the API server judges %d policies by itself, the first by kind and name", mostInProcess)
+		case len(name) > mostName:
+			why = "the policy's name is too long for that of a ValidatingAdmissionPolicy"
+		}
+		if says[one.Policy] = saysOf(one, why); says[one.Policy].reason != v1beta1.ReasonNeedsWeir {
+			one.Admission.Name, one.Binding.Name, one.Binding.Spec.PolicyName = name, name, name
+			want[name] = one
+		}
+	}
+	return want, nil
+}
+
+// inProcessName is that of what is written for a policy.
+func inProcessName(of policies.PolicyKey) string {
+	return "weir-" + strings.ToLower(of.Kind) + "-" + of.Name
+}
+
+// saysOf is what is known of a policy when the API server judges by what was compiled; why is why
+// nothing is written for it.
+func saysOf(one policies.InProcess, why string) reach {
+	left := make([]string, len(one.LeftOut))
+	for i, l := range one.LeftOut {
+		left[i] = l.Field + ": " + l.Why
+	}
+	if why == "" && one.Admission == nil {
+		why = strings.Join(left, "; ")
+	}
+	switch {
+	case why != "":
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNeedsWeir,
+			"nothing of the policy holds while Weir is away: " + why}
+	case len(left) > 0:
+		return reach{metav1.ConditionFalse, v1beta1.ReasonPartial,
+			"the API server judges the policy by itself, also while Weir is away, but for " + strings.Join(left, "; ")}
+	}
+	return reach{metav1.ConditionTrue, v1beta1.ReasonJudged,
+		"the API server judges the policy by itself, also while Weir is away"}
+}
+
+// judges tells whether the API server judges by a canary, and so by all that was written before it:
+// the names of canaries follow from that.
+func (p *inProcess) judges(ctx context.Context, canary string) bool {
+	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
+	defer cancel()
+	number := newNumber()
+	o := canaryDelete(number)
+	o.PropagationPolicy = new(metav1.DeletePropagationOrphan)
+	err := p.leases.Delete(ctx, policies.Canary, o)
+	return err != nil && strings.Contains(err.Error(), policies.InProcessAnswer(canary, number))
+}

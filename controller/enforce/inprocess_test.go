@@ -1,0 +1,214 @@
+package enforce
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/live"
+)
+
+// alone is an API server that may judge by the ValidatingAdmissionPolicies that are there.
+type alone struct {
+	*apitest.Server
+	version string
+	refuses string // requests to write that are answered with 403
+	judges  bool
+}
+
+const admissionPolicies = "validatingadmissionpolicies.admissionregistration.k8s.io/"
+
+func newAlone() *alone {
+	a := &alone{Server: apitest.New(), version: "v1.36.3", judges: true}
+	a.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: weir-system}}")
+	a.Intercept(func(r apitest.Request) *apitest.Reply {
+		switch {
+		case r.Path == "/version":
+			return &apitest.Reply{Code: 200, Body: map[string]any{"gitVersion": a.version}}
+		case a.refuses != "" && r.Method != "GET" && strings.Contains(r.Path+r.Body, a.refuses):
+			return apitest.Refuse(403, "Forbidden", "not you")
+		case r.Method == "DELETE" && strings.HasSuffix(r.Path, "/leases/weir-canary"):
+			return a.canary(r)
+		}
+		return nil
+	})
+	return a
+}
+
+// canary answers as the canary that is there would.
+func (a *alone) canary(r apitest.Request) *apitest.Reply {
+	var o metav1.DeleteOptions
+	if err := json.Unmarshal([]byte(r.Body), &o); err != nil || len(o.DryRun) != 1 {
+		return apitest.Refuse(400, "BadRequest", "no dry run")
+	}
+	for _, name := range a.names("weir-canary-") {
+		if a.judges && *o.PropagationPolicy == metav1.DeletePropagationOrphan {
+			return apitest.Refuse(403, "Forbidden", policies.InProcessAnswer(name, *o.GracePeriodSeconds))
+		}
+	}
+	return &apitest.Reply{Code: 200, Body: map[string]any{}}
+}
+
+// names are those of the ValidatingAdmissionPolicies that begin so, without that.
+func (a *alone) names(prefix string) (out []string) {
+	client := kubernetes.NewForConfigOrDie(a.Config()).AdmissionregistrationV1()
+	list, err := client.ValidatingAdmissionPolicies().List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		panic(err)
+	}
+	for _, o := range list.Items {
+		if strings.HasPrefix(o.Name, prefix) {
+			out = append(out, o.Name)
+		}
+	}
+	return out
+}
+
+func (a *alone) keeper(state *live.State) *inProcess {
+	client := kubernetes.NewForConfigOrDie(a.Config())
+	c := &configurator{namespaces: client.CoreV1().Namespaces(), target: &WebhookTarget{}}
+	c.target.Service.Namespace = "weir-system"
+	return &inProcess{client: client.AdmissionregistrationV1(), version: client.Discovery(),
+		leases: client.CoordinationV1().Leases("weir-system"), namespace: "weir-system",
+		owners: c.owners, policies: state, board: &board{}, log: logr.Discard()}
+}
+
+func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
+	api := newAlone()
+	required := "protection: {confirmation: Required, inCascades: Ignore}"
+	api.Put("deletionpolicies", delpol("p", "configmaps", required))
+	inForce(t, api.Server, func(t *testing.T, state *live.State) {
+		p := api.keeper(state)
+		key := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
+		step := func(what string, free bool, says string, there ...string) judged {
+			t.Helper()
+			is, err := p.keep(t.Context(), state.Set(), free)
+			got := string(is.says[key].status) + " " + is.says[key].reason
+			if want, _, _ := strings.Cut(says, ": "); got != want {
+				t.Errorf("%s: %s: %s (%v)", what, got, is.says[key].message, err)
+			}
+			if _, want, ok := strings.Cut(says, ": "); ok && !strings.Contains(is.says[key].message, want) {
+				t.Errorf("%s: %s does not say %q", what, is.says[key].message, want)
+			}
+			if diff := cmp.Diff(there, api.names("weir-deletionpolicy-")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+			return is
+		}
+		policy := func(text string) {
+			changed := state.Changed()
+			api.Put("deletionpolicies", text)
+			<-changed
+		}
+		api.judges = false
+		step("it is written, and the API server has not read it", false, "False InProgress", "weir-deletionpolicy-p")
+		api.judges = true
+		step("it has", false, "True Judged", "weir-deletionpolicy-p")
+		api.Requests()
+		step("nothing more is to do", false, "True Judged", "weir-deletionpolicy-p")
+		for _, r := range api.Requests() {
+			if r.Method != "GET" && !strings.Contains(r.Path, "/leases/") {
+				t.Errorf("%s although nothing was to do", r)
+			}
+		}
+		binding := api.Get("validatingadmissionpolicybindings.admissionregistration.k8s.io/weir-deletionpolicy-p")
+		if got := fmt.Sprint(binding["spec"].(map[string]any)["validationActions"]); got != "[Deny]" {
+			t.Errorf("validationActions %s", got)
+		}
+		if got := fmt.Sprint(binding["metadata"].(map[string]any)["ownerReferences"]); !strings.Contains(got, "weir-system") {
+			t.Errorf("owners %s", got)
+		}
+
+		// What was proven holds no more when something else is there.
+		canary := api.names("weir-canary-")
+		api.Remove("validatingadmissionpolicybindings.admissionregistration.k8s.io/weir-deletionpolicy-p")
+		api.Remove(admissionPolicies + "weir-deletionpolicy-p")
+		policy(delpol("p", "configmaps", required+", failurePolicy: Fail"))
+		step("somebody deleted it", false, "True Judged", "weir-deletionpolicy-p")
+		policy(delpol("p", "configmaps", required))
+		if is := step("what changes waits for the webhook", false, "False InProgress: as it was", "weir-deletionpolicy-p"); !is.waits {
+			t.Error("nothing waits")
+		}
+		step("which is asked", true, "True Judged", "weir-deletionpolicy-p")
+		if now := api.names("weir-canary-"); len(now) != 1 || now[0] == canary[0] {
+			t.Errorf("canaries %v, before %v", now, canary)
+		}
+
+		policy(delpol("p", "configmaps", "protection: {maxDependents: 3}"))
+		step("what cannot be judged any more waits, too", false, "False NeedsWeir: spec.protection: the API server cannot count", "weir-deletionpolicy-p")
+		step("and is deleted then", true, "False NeedsWeir")
+		policy(delpol("p", "configmaps", "protection: {confirmation: Required}"))
+		step("a part", false, "False Partial: spec.protection.inCascades: ", "weir-deletionpolicy-p")
+		policy(delpol("p", "configmaps", required+", validationActions: [Warn]"))
+		step("on trial", true, "False NeedsWeir: on trial")
+		policy(delpol("p", "configmaps", "protection: {confirmation: Required}, priority: 9999999"))
+		step("broken", true, "False NotValid")
+		policy(delpol("p", "configmaps", required))
+		api.refuses = "admissionpolicies"
+		step("it may not be written", true, "False NotWritten: not you")
+		api.refuses, api.version = "", "v1.29.4"
+		step("an old API server", true, "False NeedsWeir: 1.29.4, and ValidatingAdmissionPolicies need 1.30")
+		api.version = "v1.36.3"
+		step("a new one", true, "True Judged", "weir-deletionpolicy-p")
+		changed := state.Changed()
+		api.Remove("deletionpolicies.weir.dev/p")
+		<-changed
+		step("a policy that is gone leaves nothing, whatever the webhook does", false, " ")
+		if left := api.names("weir-"); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+
+		policy(delpol("p", "configmaps", required))
+		step("once more", false, "True Judged", "weir-deletionpolicy-p")
+		p.off = true
+		step("off, when the webhook judges", false, "False NeedsWeir: Off", "weir-deletionpolicy-p")
+		step("it does", true, "False NeedsWeir: Off")
+	})
+}
+
+func TestTheAPIServerJudgesAFewPoliciesByItself(t *testing.T) {
+	api := newAlone()
+	for i := range 20 {
+		api.Put("deletionpolicies", delpol(fmt.Sprintf("p%02d", i), "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
+	}
+	inForce(t, api.Server, func(t *testing.T, state *live.State) {
+		is, err := api.keeper(state).keep(t.Context(), state.Set(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := is.says[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p16"}]
+		if got := len(api.names("weir-deletionpolicy-")); got != mostInProcess || !strings.Contains(last.message, "16 policies") {
+			t.Errorf("%d are written, and of the next is said: %s", got, last.message)
+		}
+	})
+}
+
+// TestForeignAdmissionPoliciesAreLeftAlone: the chart's guard of the namespace begins with weir-,
+// too, and somebody may have a policy by a name of ours.
+func TestForeignAdmissionPoliciesAreLeftAlone(t *testing.T) {
+	api := newAlone()
+	api.Put("deletionpolicies", delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
+	for _, name := range []string{"weir-namespace", "weir-deletionpolicy-p"} {
+		api.Put("validatingadmissionpolicies", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: "+name+"}}")
+	}
+	inForce(t, api.Server, func(t *testing.T, state *live.State) {
+		is, err := api.keeper(state).keep(t.Context(), state.Set(), true)
+		if err == nil || is.says[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}].reason != "NotWritten" {
+			t.Errorf("%v, %v", is.says, err)
+		}
+		for _, name := range api.names("weir-") {
+			if spec := api.Get(admissionPolicies + name)["spec"]; spec != nil {
+				t.Errorf("%s is %v", name, spec)
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package enforce
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+
+	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// objects are a ValidatingAdmissionPolicy and the binding of its name; nil: it is not there.
+type objects struct {
+	policy  *admissionregistrationv1.ValidatingAdmissionPolicy
+	binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// readInProcess is what there is of Weir's, by name.
+func readInProcess(ctx context.Context, client typedadmissionregistrationv1.AdmissionregistrationV1Interface,
+) (map[string]objects, error) {
+	ours, out := metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel}, map[string]objects{}
+	all, err := client.ValidatingAdmissionPolicies().List(ctx, ours)
+	if apierrors.IsNotFound(err) { // it serves none
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
+	}
+	bindings, err := client.ValidatingAdmissionPolicyBindings().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list ValidatingAdmissionPolicyBindings: %w", err)
+	}
+	for i := range all.Items {
+		out[all.Items[i].Name] = objects{policy: &all.Items[i]}
+	}
+	for i := range bindings.Items {
+		o := &bindings.Items[i]
+		out[o.Name] = objects{out[o.Name].policy, o}
+	}
+	return out, nil
+}
+
+var errAfterWebhook = errors.New("what was written for the policy as it was goes on to hold until the API server asks " +
+	"Weir's webhook about the policy as it is")
+
+// bring makes what is there what is wanted. Where it is not free to change anything, it only writes
+// what is missing.
+func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have objects,
+	owners []metav1.OwnerReference, free bool) (objects, error) {
+	label := func(o metav1.Object) {
+		o.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "weir", v1beta1.InProcessLabel: "true"})
+		o.SetOwnerReferences(owners)
+	}
+	label(want.Admission)
+	label(want.Binding)
+	m := want.Admission.Spec.MatchConstraints // as the API server gives it back
+	m.NamespaceSelector, m.ObjectSelector = selector(m.NamespaceSelector), selector(m.ObjectSelector)
+	policy, err := write(ctx, p.client.ValidatingAdmissionPolicies(), want.Admission, have.policy,
+		have.policy != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicy) any { return o.Spec })
+	if err != nil {
+		return have, err
+	}
+	binding, err := write(ctx, p.client.ValidatingAdmissionPolicyBindings(), want.Binding, have.binding,
+		have.binding != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicyBinding) any { return o.Spec })
+	return objects{policy, binding}, err
+}
+
+// write writes an object if it is not there, or otherwise and free to be changed.
+func write[C metav1.Object](ctx context.Context, api configurations[C], want, have C, there, free bool,
+	spec func(C) any) (C, error) {
+	did, err := have, error(nil)
+	switch {
+	case !there:
+		did, err = api.Create(ctx, want, metav1.CreateOptions{})
+	case equality.Semantic.DeepEqual(spec(have), spec(want)) &&
+		equality.Semantic.DeepEqual(have.GetOwnerReferences(), want.GetOwnerReferences()):
+	case !free:
+		return have, errAfterWebhook
+	default:
+		want.SetResourceVersion(have.GetResourceVersion())
+		did, err = api.Update(ctx, want, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return have, fmt.Errorf("write %T %s: %w", want, want.GetName(), err)
+	}
+	return did, nil
+}
+
+// remove deletes the binding first: a binding alone judges nothing.
+func (p *inProcess) remove(ctx context.Context, o objects) error {
+	var errs []error
+	if o.binding != nil {
+		errs = append(errs, p.client.ValidatingAdmissionPolicyBindings().Delete(ctx, o.binding.Name, metav1.DeleteOptions{}))
+	}
+	if o.policy != nil {
+		errs = append(errs, p.client.ValidatingAdmissionPolicies().Delete(ctx, o.policy.Name, metav1.DeleteOptions{}))
+	}
+	for i, err := range errs {
+		if apierrors.IsNotFound(err) {
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// canaryOf is the name of the canary that is written after these objects as they are: the API
+// server that answers by it has read them. Empty: there are none.
+func canaryOf(stored map[string]objects) string {
+	if len(stored) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		for _, o := range []metav1.Object{stored[name].policy, stored[name].binding} {
+			_, _ = fmt.Fprintln(h, name, o.GetUID(), o.GetGeneration())
+		}
+	}
+	return fmt.Sprintf("weir-canary-%x", h.Sum(nil)[:5])
+}

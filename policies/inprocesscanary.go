@@ -1,0 +1,65 @@
+package policies
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InProcessCanary is a ValidatingAdmissionPolicy by which Weir finds out whether the API server
+// judges by ValidatingAdmissionPolicies: it refuses dry-run deletes of the Lease in a namespace
+// that ask for the propagation policy Orphan, which the canary of the webhook does not.
+func InProcessCanary(name, namespace string) InProcess {
+	ignore, forbidden := admissionregistrationv1.Ignore, metav1.StatusReasonForbidden
+	scope, equivalent := admissionregistrationv1.NamespacedScope, admissionregistrationv1.Equivalent
+	return inProcessOf(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &ignore,
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			MatchPolicy:       &equivalent,
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+					Rule: admissionregistrationv1.Rule{APIGroups: []string{coordinationv1.GroupName},
+						APIVersions: []string{"*"}, Resources: []string{"leases"}, Scope: &scope},
+				},
+			}},
+		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "is-canary",
+			Expression: "has(request.dryRun) && request.dryRun && oldObject.metadata.name == " + celString(Canary) +
+				" && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'"}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "false", Reason: &forbidden,
+			MessageExpression: "'" + name + " judges (' + string(request.options.gracePeriodSeconds) + ')'"}},
+	}, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny})
+}
+
+// InProcessAnswer is what a delete of the canary is refused with. The number that the request
+// carries tells the answer to it from any other, and the name which canary answers.
+func InProcessAnswer(name string, gracePeriodSeconds int64) string {
+	return fmt.Sprintf("%s judges (%d)", name, gracePeriodSeconds)
+}
+
+// inProcessOf is a ValidatingAdmissionPolicy and its binding.
+func inProcessOf(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec,
+	actions []admissionregistrationv1.ValidationAction) (out InProcess) {
+	out.Admission = &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+			Kind:       "ValidatingAdmissionPolicy",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+	}
+	out.Binding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+			Kind:       "ValidatingAdmissionPolicyBinding",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: actions},
+	}
+	return out
+}
