@@ -72,13 +72,13 @@ func TestATreeIsRestored(t *testing.T) {
 	before := len(w.written)
 	s = w.run("restore", tree, "--plan")
 	drawn, digest, _ := strings.Cut(strings.TrimSuffix(s.out, ".\n"), " Digest ")
-	want = `✗ configmaps/shop/leaf: another object has its name, made at 0001-01-01T00:00:00Z, and is kept; --diff shows both, --replace puts this one in its place
-✗ widgets.example.com/shop/w: the cluster does not serve its kind: install what defines it, and restore again
-+ configmaps/shop/web
-  + configmaps/shop/conf-1
-    ~ secrets/shop/token: without its reference to ConfigMap never: it is gone
-  + configmaps/shop/conf-2
-= configmaps/shop/kube-root-ca.crt: Kubernetes makes it in each namespace
+	want = `✗ configmaps/leaf: another object has its name, made at 0001-01-01T00:00:00Z, and is kept; --diff shows both, --replace puts this one in its place
+✗ widgets.example.com/w: the cluster does not serve its kind: install what defines it, and restore again
++ configmaps/web
+  + configmaps/conf-1
+    ~ secrets/token: without its reference to ConfigMap never: it is gone
+  + configmaps/conf-2
+= configmaps/kube-root-ca.crt: Kubernetes makes it in each namespace
 
 Plan: 4 objects are made again, 1 of them without a reference to an owner, 1 is left out on purpose, 1 is not made: another has its name, 1 cannot be made as things are.`
 	if diff := cmp.Diff(want, drawn); diff != "" {

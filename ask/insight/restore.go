@@ -26,13 +26,14 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 		first[s.Ref] = s
 		roots = append(roots, s)
 	}
+	namespace := onlyNamespace(p)
 	met := map[*restore.Step]bool{}
 	fold := newFolding(style)
 	var grow func(s *restore.Step) *branch
 	grow = func(s *restore.Step) *branch {
 		notes := slices.Concat([]string{s.Refused, s.Why}, s.Dropped, s.Notes, []string{later[s.Ref]})
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
-		b := &branch{symbol: restoreSymbol(s), names: []string{words.Printable(s.Ref.String())},
+		b := &branch{symbol: restoreSymbol(s), names: []string{objectOfRef(s.Ref).Short(namespace)},
 			note: words.Printable(strings.Join(notes, "; "))}
 		met[s] = true
 		for _, d := range below[s.Ref] {
@@ -59,6 +60,22 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 	return err
 }
 
+func objectOfRef(r restore.Ref) Object {
+	return Object{Kind: r.Kind.String(), Namespace: r.Namespace, Name: r.Name}
+}
+
+// onlyNamespace is that in which all objects are that are in one; empty: there are several.
+func onlyNamespace(p *restore.Plan) (namespace string) {
+	for _, s := range p.Steps {
+		if in := s.Ref.Namespace; namespace == "" {
+			namespace = in
+		} else if in != "" && in != namespace {
+			return ""
+		}
+	}
+	return namespace
+}
+
 // patched is what is done about an object after it was made.
 func patched(s *restore.Step) string {
 	if s.Unpause {
@@ -66,7 +83,7 @@ func patched(s *restore.Step) string {
 	}
 	var owners []string
 	for _, l := range s.Links {
-		owners = append(owners, l.Owner.String())
+		owners = append(owners, l.Owner.Name)
 	}
 	return "its reference to " + strings.Join(owners, ", ") + " is added at the end: they own each other"
 }
