@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -29,17 +28,18 @@ type brakeFlags struct {
 }
 
 func (f *brakeFlags) register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.brake.Most, "brake-most", brake.DefaultLimits.Most, "most objects that are deleted for owners that were not seen to be deleted: of one kind within an hour, of all kinds within ten minutes; more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
-	fs.IntVar(&f.brake.Objects, "brake-objects", brake.DefaultLimits.Objects, "the same, where it would be more than --brake-share of all objects of any one kind")
-	fs.Float64Var(&f.brake.Share, "brake-share", brake.DefaultLimits.Share, "the share of a kind past which --brake-objects is the limit: 0.1 is a tenth")
+	f.brake = brake.DefaultLimits
+	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most, "most objects that are deleted for owners that were not seen to be deleted: "+
+		"of one kind within an hour, of all kinds within ten minutes, and no more than 500 where that is more than a tenth of a kind; "+
+		"more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
 	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users whose deletes are held past these limits by the webhook, which are garbage collectors; "+
 		policies.GarbageCollector+" is the built-in one where kube-controller-manager runs with --use-service-account-credentials; default: none. Give the webhook the same flags")
 }
 
 func (f *brakeFlags) check() error {
 	var errs []error
-	if f.brake.Most < 0 || f.brake.Objects < 0 || math.IsNaN(f.brake.Share) || f.brake.Share < 0 || f.brake.Share > 1 {
-		errs = append(errs, fmt.Errorf("--brake-most %d, --brake-objects %d, --brake-share %g: must not be less than 0, and the share not more than 1", f.brake.Most, f.brake.Objects, f.brake.Share))
+	if f.brake.Most < 0 {
+		errs = append(errs, fmt.Errorf("--brake-most %d: must not be less than 0", f.brake.Most))
 	}
 	if slices.Contains(f.brakeUsers, "") {
 		errs = append(errs, errors.New("--brake-users: must not have an empty name"))

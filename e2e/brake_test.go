@@ -22,7 +22,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// mostByInference is the default of --brake-objects: in a small cluster it is the limit.
+// mostByInference is the limit by default where that is more than a tenth of a kind.
 const mostByInference = 500
 
 // newHoldable is a fixture of its own, with a kind of owners that only this test has, and weir with

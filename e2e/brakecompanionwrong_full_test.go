@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// fewByInference is --brake-objects where the built-in collector is wrong about no more than it
+// fewByInference is --brake-most where the built-in collector is wrong about no more than it
 // remembers to be gone: 500 owners.
 const fewByInference = 50
 
@@ -86,7 +86,7 @@ func (w *fixture) awaitFollowed(crd *apiextensionsv1.CustomResourceDefinition, l
 // and takes the 404 of a lookup for the end of an owner.
 func TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore(t *testing.T) {
 	t.Parallel()
-	w, _, crd := newHoldableCompanion(t, plane.None, fmt.Sprint("--brake-objects=", fewByInference))
+	w, _, crd := newHoldableCompanion(t, plane.None, fmt.Sprint("--brake-most=", fewByInference))
 	owned := w.sharedWithWidgets(150)
 	w.startCollector() // it has looked at what is served a moment ago
 	w.serves(crd, false)
@@ -101,7 +101,7 @@ func TestBuiltInCollectorIsHeldWhereAKindIsNotServedAnyMore(t *testing.T) {
 // collector remembers them to be gone (RB 2.18).
 func TestBuiltInCollectorIsHeldAfterARestore(t *testing.T) {
 	t.Parallel()
-	w, _, crd := newHoldableCompanion(t, plane.Collectors, fmt.Sprint("--brake-objects=", fewByInference))
+	w, _, crd := newHoldableCompanion(t, plane.Collectors, fmt.Sprint("--brake-most=", fewByInference))
 	owned := w.sharedWithWidgets(150)
 	snapshot := filepath.Join(t.TempDir(), "snapshot.db")
 	if err := w.plane.Snapshot(t.Context(), snapshot); err != nil {

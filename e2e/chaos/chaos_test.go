@@ -198,7 +198,7 @@ func (w *fixture) kill(ctx context.Context, c *cascade, l *ledger) error {
 func (w *fixture) recorded(ctx context.Context, c *cascade, l *ledger) error {
 	configMaps := w.objects.Resource(kinds["ConfigMap"]).Namespace(metav1.NamespaceSystem)
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		if left, _ := l.left(); left <= 500 { // --brake-objects
+		if left, _ := l.left(); left <= 500 { // the limit in a small cluster
 			return true, nil
 		}
 		record, err := configMaps.Get(ctx, "weir-deleted-owners", metav1.GetOptions{})

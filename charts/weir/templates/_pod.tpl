@@ -21,8 +21,6 @@
 {{- define "weir.brakeArgs" -}}
 {{- $b := .Values.controller.brake -}}
 - --brake-most={{ int $b.most }}
-- --brake-objects={{ int $b.objects }}
-- --brake-share={{ $b.share }}
 {{- if ne .Values.mode "replace" }}
 - --brake-users={{ join "," $b.users }}
 {{- end }}
