@@ -102,9 +102,9 @@ func (t *Token) make(ctx context.Context) error {
 	t.mu.Lock()
 	fresh := tokens{freshToken(), t.have.now, freshToken()}
 	t.mu.Unlock()
+	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
 	made, err := t.client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}},
-		Data:       fresh.data(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: labels}, Data: fresh.data(),
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err) || ctx.Err() != nil:

@@ -11,5 +11,7 @@ import (
 // canary refuses, and repeats what it was sent: no other process can have answered. It looks at
 // nothing and waits for nothing, so a slow answer is a slow webhook.
 func canary(_ *http.Request, q policies.Question) answer {
-	return refused(policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: policies.AnswerToCanary(q.Options)}, 0)
+	d := policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
+	d.Message = policies.AnswerToCanary(q.Options)
+	return refused(d, 0)
 }

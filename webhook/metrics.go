@@ -39,7 +39,10 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_requests_total",
-			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), error (a policy could not be judged, and its failurePolicy decided), malformed (left to the failurePolicy), large (a review that is too large to be judged: refused where a policy might refuse). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
+			Help: "Reviews answered, by webhook, operation and result: allowed, patched, refused, throttled (429), " +
+				"error (a policy could not be judged, and its failurePolicy decided), malformed (left to the " +
+				"failurePolicy), large (a review that is too large to be judged: refused where a policy might " +
+				"refuse). Reviews that were not read: unknown (no webhook has the path), busy (too many at once).",
 		}, []string{"webhook", "operation", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_webhook_duration_seconds", Buckets: prometheus.ExponentialBucketsRange(0.0001, 30, 24),
@@ -47,7 +50,8 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 		}, []string{"webhook"}),
 		armed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_webhook_armed_total",
-			Help: "Objects to which the webhook had to add the finalizer at their DELETE, by result: done, already, gone, changed, failed. DELETEs that had to wait because it had been added a moment before: waiting.",
+			Help: "Objects to which the webhook had to add the finalizer at their DELETE, by result: done, already, " +
+				"gone, changed, failed. DELETEs that had to wait because it had been added a moment before: waiting.",
 		}, []string{"result"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_webhook_panics_total",
@@ -55,7 +59,8 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_policy_errors_total",
-			Help: "Requests for which a policy could not be judged, by policy (KIND/NAME): a condition failed, or something was not known yet. The failurePolicy decided.",
+			Help: "Requests for which a policy could not be judged, by policy (KIND/NAME): a condition failed, or " +
+				"something was not known yet. The failurePolicy decided.",
 		}, []string{"policy"}),
 	}
 	// An increase is seen only of what was there before.
@@ -66,7 +71,9 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 		}
 	}
 	m.armed.WithLabelValues("waiting")
-	for _, result := range []finalizers.Result{finalizers.Done, finalizers.Already, finalizers.Gone, finalizers.Changed, finalizers.Failed} {
+	for _, result := range []finalizers.Result{
+		finalizers.Done, finalizers.Already, finalizers.Gone, finalizers.Changed, finalizers.Failed,
+	} {
 		m.armed.WithLabelValues(string(result))
 	}
 	var errs []error

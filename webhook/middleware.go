@@ -37,7 +37,8 @@ func noWebhook(m *metrics) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		m.requests.WithLabelValues("", "", "unknown").Inc()
 		hangUp(w)
-		http.Error(w, "there is no webhook at this path: those that there are, are in the webhook configurations", http.StatusNotFound)
+		const text = "there is no webhook at this path: those that there are, are in the webhook configurations"
+		http.Error(w, text, http.StatusNotFound)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,29 +24,34 @@ func (j *judge) owner(ctx context.Context, o policies.OwnerLookup) (map[string]a
 }
 
 // owners reads those that a decision asks about. One that cannot be read stays unknown.
-func (j *judge) owners(ctx context.Context, lookups []policies.OwnerLookup) (map[policies.OwnerRef]policies.Owner, error) {
+func (j *judge) owners(
+	ctx context.Context, lookups []policies.OwnerLookup,
+) (map[policies.OwnerRef]policies.Owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	var (
-		mu    sync.Mutex
-		found = map[policies.OwnerRef]policies.Owner{}
-		group errgroup.Group
-	)
+	read := make([]policies.Owner, len(lookups))
+	var group errgroup.Group
 	group.SetLimit(lookupsAtOnce)
-	for _, l := range lookups {
+	for i, l := range lookups {
 		group.Go(func() error {
 			object, err := j.owner(ctx, l)
 			if errors.Is(err, errBusy) {
 				return err
 			}
 			if err != nil {
-				j.log.say("could not read the owner that a request names", "owner", l.Ref.String(), "namespace", l.Namespace, "err", err.Error())
+				j.log.say("could not read the owner that a request names", "owner", l.Ref.String(),
+					"namespace", l.Namespace, "err", err.Error())
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			found[l.Ref] = l.Answer(object, err)
+			read[i] = l.Answer(object, err)
 			return nil
 		})
 	}
-	return found, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	found := map[policies.OwnerRef]policies.Owner{}
+	for i, l := range lookups {
+		found[l.Ref] = read[i]
+	}
+	return found, nil
 }

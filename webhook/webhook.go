@@ -9,9 +9,8 @@
 //
 // Reviews come on goroutines of the server. What goes on after an answer are Events (on the
 // goroutines of the recorder) and the arming of collections, on a few goroutines of Handler.Run.
-// Each lock is of one small thing: what is being armed (arm.go), who collects (collector.go), what
-// was reported (blame.go, say.go), what policies were counted (metrics.go); none is held during a
-// request.
+// There are two locks, of which none is held during a request, nor under the other: of the
+// collections that are being armed (arm.go), and of the connections of unknown clients (server.go).
 package webhook
 
 import (
@@ -115,8 +114,9 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm, pace: pace, metrics: m,
-		blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, saw: o.Saw}
+	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm,
+		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, saw: o.Saw}
+	in := newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) })
 	routes := router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:
@@ -127,12 +127,15 @@ func New(o Options) (*Handler, error) {
 			return brake(o.Brake)
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
-	}, o.Takes, o.Policies.Ready, newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) }), m, log)
+	}, o.Takes, o.Policies.Ready, in, m, log)
 	return &Handler{routes, arm}, nil
 }
 
 // router is the HTTP of it.
-func router(reviewers func(policies.Webhook) reviewer, takes func(string) bool, ready func() error, in *intake, m *metrics, log *sayer) http.Handler {
+func router(
+	reviewers func(policies.Webhook) reviewer, takes func(string) bool, ready func() error,
+	in *intake, m *metrics, log *sayer,
+) http.Handler {
 	r := chi.NewRouter()
 	r.Use(recovered(log, m))
 	r.NotFound(noWebhook(m))
