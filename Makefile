@@ -105,6 +105,7 @@ unit: ## unit tests, scripts, model and a bounded simulation, with the race dete
 	$(RACING) test $(RACE) $(TAGS) -timeout 30m $(filter-out $(PURE),$(shell $(GO) list ./...))
 ifneq ($(RING),)
 	cd e2e/cmd/release && $(GO) test ./...
+	cd weirtest && $(GO) test ./...
 endif
 
 # A whole control plane is built once, some minutes. Certificates wait for minutes that an API server counts, so their tests run beside the others.
@@ -151,8 +152,9 @@ demo: build ## a real control plane with Weir as its collector, and a story; DEM
 	cd e2e && $(GO) run ./cmd/demo --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir
 
 API_SERVERS ?= 1
-CONFORMANCE = $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --api-servers $(API_SERVERS)
-conformance: build ## upstream's own suites against Weir: garbage collector 11 of 11, namespaces 9 of 9; API_SERVERS=2
+CONFORMANCE_ARGS ?=
+CONFORMANCE = $(GO) run ./cmd/conformance --weir $(CURDIR)/bin/weir --api-servers $(API_SERVERS) $(CONFORMANCE_ARGS)
+conformance: build ## upstream's own suites against Weir: garbage collector 11 of 11, namespaces 9 of 9; API_SERVERS=2, CONFORMANCE_ARGS=--gc
 	cd e2e && $(CONFORMANCE)
 	cd e2e && $(CONFORMANCE) --want 9 \
 	  --focus '\[sig-api-machinery\] (Namespaces|OrderedNamespaceDeletion)'

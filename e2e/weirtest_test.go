@@ -71,6 +71,12 @@ func TestOperatorsAreTestedWithACollector(t *testing.T) {
 	}
 	gone("stuck")
 
+	empty := w.beside()
+	began = time.Now()
+	empty.drop()
+	gc.WaitIdle(ctx)
+	t.Logf("an empty namespace went in %s", time.Since(began))
+
 	inside := w.beside()
 	inside.make("cm settings")
 	uid := inside.drop()

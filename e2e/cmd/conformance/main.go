@@ -1,10 +1,12 @@
 // Command conformance runs Kubernetes' own end-to-end tests of garbage
 // collection against Weir, on a control plane whose built-in collectors are off.
 //
-//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--shadow] [--api-servers=2]
+//	go run ./cmd/conformance [--weir=PATH] [--focus=REGEXP --want=N] [--gc] [--shadow] [--api-servers=2]
 //
 // With --api-servers=2 Weir and the tests reach two API servers on one etcd, connection by
 // connection.
+//
+// With --gc Weir runs as in tests of operators, by weir gc.
 //
 // With --shadow the built-in collectors are on, and Weir looks on in shadow mode: there must be no
 // difference but those on purpose.
@@ -33,7 +35,7 @@ type options struct {
 	controllers string
 	focus       string
 	want        int
-	shadow      bool
+	shadow, gc  bool
 	servers     int
 	dir         string
 }
@@ -47,6 +49,7 @@ func main() {
 	flag.StringVar(&o.focus, "focus", `\[sig-api-machinery\] Garbage collector`, "regular expression of the specs to run")
 	flag.IntVar(&o.want, "want", 11, "how many specs have to pass")
 	flag.BoolVar(&o.shadow, "shadow", false, "the built-in collectors work, and Weir compares in shadow mode")
+	flag.BoolVar(&o.gc, "gc", false, "Weir runs by weir gc")
 	flag.IntVar(&o.servers, "api-servers", 1, "how many API servers there are, behind a load balancer if they are several")
 	flag.StringVar(&o.dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
 	flag.Parse()
@@ -148,7 +151,11 @@ func (o options) start(ctx context.Context, binary string, p *plane.Plane) (w *w
 	}
 	how := weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: o.dir, LeaderElect: true}
 	if !o.shadow {
-		w, err = weir.Start(ctx, how)
+		start := weir.Start
+		if o.gc {
+			start = weir.StartGC
+		}
+		w, err = start(ctx, how)
 		return w, kubeconfig, func(context.Context) (string, error) { return "", nil }, err
 	}
 	s, err := weir.StartShadow(ctx, how, shadowLate)
