@@ -123,6 +123,21 @@ func (r *factReader) heard(ctx context.Context, in string) {
 	}
 }
 
+// guarded are the HeldCollections, and the Events that tell what was refused or kept.
+func (r *factReader) guarded(ctx context.Context) (held []unstructured.Unstructured, told []corev1.Event) {
+	if r.world.Serves(heldKind.GroupResource()) {
+		held = r.list(ctx, heldKind, "")
+	}
+	for _, reason := range []string{v1beta1.ReasonCollectionRefused, v1beta1.ReasonKept} {
+		events, _, err := r.eventsOf(ctx, "", "source=weir,reason="+reason)
+		if err != nil {
+			r.missed(eventKind, "", "", err)
+		}
+		told = append(told, events...)
+	}
+	return held, told
+}
+
 // eventsOf are those that a field selector selects, and whether they are all.
 func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -89,6 +90,9 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 		},
 		Heard: func(ctx context.Context, w *insight.World, in string) {
 			(&factReader{client: client, world: w}).heard(ctx, in)
+		},
+		Guarded: func(ctx context.Context, w *insight.World) ([]unstructured.Unstructured, []corev1.Event) {
+			return (&factReader{client: client, world: w}).guarded(ctx)
 		},
 	}, nil
 }

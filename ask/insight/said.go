@@ -3,6 +3,7 @@ package insight
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,6 +81,38 @@ func (w *World) refuses(uid types.UID, by refusal) {
 // evidence names the Event.
 func (s saying) evidence(now time.Time) string {
 	return fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
+}
+
+// A Refusal is what Weir's controller was refused, or a policy kept, as an Event tells it.
+type Refusal struct {
+	*Object        // nil: it is not there any more
+	On      string `json:"on"` // the object as the Event names it
+	Kept    bool   `json:"kept,omitempty"`
+	Message string `json:"message"`
+	Ago     string `json:"ago"`
+	at      time.Time
+}
+
+// Refusals are what Events tell, the last first, and of each object the last.
+func (w *World) Refusals(events []corev1.Event, now time.Time) []Refusal {
+	last := map[types.UID]Refusal{}
+	for i := range events {
+		e := &events[i]
+		on, kept, at := &e.InvolvedObject, e.Reason == v1beta1.ReasonKept, e.LastTimestamp.Time
+		if e.Source.Component != component || !kept && e.Reason != v1beta1.ReasonCollectionRefused ||
+			at.Before(last[on.UID].at) {
+			continue
+		}
+		r := Refusal{On: named(on.Kind, on.Namespace, on.Name), Kept: kept, Message: words.Printable(e.Message),
+			Ago: duration.HumanDuration(max(0, now.Sub(at))), at: at}
+		if v, ok := w.Graph.Find(on.UID); ok {
+			r.Object = new(objectOf(&v))
+		}
+		last[on.UID] = r
+	}
+	out := slices.AppendSeq([]Refusal{}, maps.Values(last)) // programs read a list, also of none
+	slices.SortFunc(out, func(a, b Refusal) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.On, b.On)) })
+	return out
 }
 
 // named is an object by its kind, as owner references and Events name one.

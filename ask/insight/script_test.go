@@ -146,8 +146,6 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		}
 		draw(out, o, o.Root(), "")
 		fmt.Fprintf(out, "%s\n", o.Plan.Summary())
-		near := o.Near(500)
-		fmt.Fprintf(out, "graph: %d objects, %d links\n", len(near.Objects), len(near.Links))
 		return nil
 	},
 	"tree": func(w *World, args []string, style Style, out *strings.Builder) error {

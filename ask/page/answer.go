@@ -16,7 +16,6 @@ import (
 const (
 	mostFound  = 50
 	mostLines  = 500
-	mostNear   = 500
 	mostListed = 200 // objects of a group
 	mostPlans  = 4   // that are kept, for their lines to be asked for
 )

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,11 +47,13 @@ type Options struct {
 	Follower       *snapshot.Follower
 	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies
 	// say. Heard has a World know who refuses what Weir's controller asks for, in a namespace or in
-	// all; nil: that is not read.
+	// all; nil: that is not read. Guarded reads the HeldCollections, and the Events that tell what
+	// was refused or kept.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
 	Heard    func(context.Context, *insight.World, string)
+	Guarded  func(context.Context, *insight.World) ([]unstructured.Unstructured, []corev1.Event)
 }
 
 // Page is a server of the page.
@@ -125,9 +128,9 @@ func (p *Page) handler() http.Handler {
 		r.Get("/api/object", p.settled(p.object))
 		r.Get("/api/plan", p.settled(p.plan))
 		r.Get("/api/lines", answer(p.lines))
-		r.Get("/api/near", answer(p.near))
 		r.Get("/api/pending", p.settled(p.pending))
 		r.Get("/api/orphans", p.settled(p.orphans))
+		r.Get("/api/guarded", p.settled(p.guarded))
 		r.Get("/api/events", p.events)
 	})
 	return r
@@ -171,7 +174,7 @@ func (p *Page) authorize(next http.Handler) http.Handler {
 
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+	".js": "text/javascript; charset=utf-8",
 }
 
 // asset sends a file. Its type does not depend on what this machine thinks of endings.

@@ -149,12 +149,3 @@ func (p *Page) lines(_ context.Context, q url.Values) (any, error) {
 	}
 	return map[string]any{"lines": o.Lines(below, from, mostLines)}, nil
 }
-
-// near is what is nearest below the object of a plan.
-func (p *Page) near(_ context.Context, q url.Values) (any, error) {
-	o, err := p.kept(q)
-	if err != nil {
-		return nil, err
-	}
-	return o.Near(mostNear), nil
-}

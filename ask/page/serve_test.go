@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,6 +72,14 @@ func newTownOf(t *testing.T, answer func(apitest.Request) *apitest.Reply) *town 
 			return insight.Facts{}
 		},
 		Policies: func(context.Context, *insight.World) (*snapshot.Policies, error) { return nil, nil },
+		Guarded: func(context.Context, *insight.World) ([]unstructured.Unstructured, []corev1.Event) {
+			return []unstructured.Unstructured{{Object: map[string]any{
+					"metadata": map[string]any{"name": "widgets"}, "status": map[string]any{"objects": int64(7)},
+				}}}, []corev1.Event{{
+					Reason: "Kept", Message: "not today", Source: corev1.EventSource{Component: "weir"},
+					InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "leaf", UID: "leaf"},
+				}}
+		},
 	}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +283,7 @@ func TestQuestions(t *testing.T) {
 		{400, "plan", append([]string{"cascade", "sideways"}, boss...), []string{"cascade: must be"}},
 		{400, "plan", []string{"cascade", "background"}, []string{"name an object"}},
 		{410, "lines", []string{"plan", "none"}, []string{"ask for a new one"}},
-		{410, "near", nil, []string{"ask for a new one"}},
+		{200, "guarded", nil, []string{`"name":"widgets"`, `"objects":7`, `"on":"ConfigMap shop/leaf"`, `"kind":"configmaps"`, `"message":"not today"`, `"total":1`}},
 		{200, "pending", nil, []string{`"groups":[]`}},
 		{200, "orphans", []string{"namespace", "shop"}, []string{`"fate":"delete"`, `"lost"`, `"total":1`}},
 	} {
@@ -358,7 +367,7 @@ func TestPlansAreKept(t *testing.T) {
 	}
 	w.ask(http.StatusBadRequest, "lines", "plan", first, "below", "zero", "from", "0")
 	w.ask(200, "lines", "plan", first, "below", "-1", "from", "99999999")
-	w.ask(200, "near", "plan", first)
+	w.ask(200, "lines", "plan", first, "below", "0", "from", "0")
 
 	before := w.Follower.Version("shop")
 	w.put("new", "twig")
@@ -367,13 +376,13 @@ func TestPlansAreKept(t *testing.T) {
 	if second == first {
 		t.Error("the plan is the same, and the tree is not")
 	}
-	w.ask(http.StatusGone, "near", "plan", first) // another of the same question has its place
+	w.ask(http.StatusGone, "lines", "plan", first, "below", "0", "from", "0") // another of the same question has its place
 	for _, name := range []string{"leaf", "twig", "new"} {
 		plan(name, "orphan", "")
-		w.ask(200, "near", "plan", second)
+		w.ask(200, "lines", "plan", second, "below", "0", "from", "0")
 	}
 	plan("lost", "foreground", "") // one more than are kept
-	w.ask(http.StatusGone, "near", "plan", second)
+	w.ask(http.StatusGone, "lines", "plan", second, "below", "0", "from", "0")
 	if len(w.plans) != mostPlans {
 		t.Errorf("%d plans are kept, want %d", len(w.plans), mostPlans)
 	}

@@ -61,6 +61,21 @@ func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	})
 }
 
+// guarded is what is held until a person decides, and what was refused or kept lately.
+func (p *Page) guarded(ctx context.Context, q url.Values) (any, error) {
+	return p.survey(ctx, q, "guarded", func(w *insight.World) any {
+		held, events := p.Guarded(ctx, w)
+		all := []map[string]any{}
+		for _, h := range held {
+			all = append(all, map[string]any{"name": h.GetName(), "status": h.Object["status"]})
+		}
+		refused := w.Refusals(events, time.Now())
+		return map[string]any{
+			"held": all, "refused": refused[:min(len(refused), mostListed)], "total": len(refused), "flags": p.Flags,
+		}
+	})
+}
+
 // survey looks at a namespace, or at the cluster, unless whoever asks has seen what is there now.
 func (p *Page) survey(ctx context.Context, q url.Values, field string, look func(*insight.World) any) (any, error) {
 	namespace := q.Get("namespace")

@@ -30,6 +30,8 @@ type NamespaceState struct {
 	Name     string `json:"name"` // empty: what is in no namespace
 	Objects  int    `json:"objects"`
 	Deleting int    `json:"deleting,omitempty"`
+	// Terminating says that the namespace itself is being deleted.
+	Terminating bool `json:"terminating,omitempty"`
 }
 
 // State is what is known of a cluster.
@@ -85,7 +87,7 @@ func (f *Follower) State() State {
 	in := map[string]*NamespaceState{}
 	if k := f.kinds[kinds.Namespaces]; k != nil {
 		for _, m := range k.objects[""] {
-			in[m.Name] = &NamespaceState{Name: m.Name}
+			in[m.Name] = &NamespaceState{Name: m.Name, Terminating: m.DeletionTimestamp != nil}
 		}
 	}
 	for _, k := range f.kinds {

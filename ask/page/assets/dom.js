@@ -37,7 +37,7 @@ export function counted(n, one, many) { return `${n.toLocaleString("en")} ${n ==
 export function placeOf(o, cascade, as) {
   const more = new URLSearchParams();
   if (cascade && cascade !== "background") more.set("cascade", cascade);
-  if (as && as !== "list") more.set("as", as);
+  if (as) more.set("as", as);
   const path = ["object", o.kind, o.namespace || "-", o.name].map(encodeURIComponent).join("/");
   return `#/${path}${more.size ? `?${more}` : ""}`;
 }
@@ -82,6 +82,12 @@ export function commandBox(text) {
   return el("div", { class: "command" }, el("pre", {}, text), copy, said);
 }
 
+// crumbs are the way from the overview to a view: [title, address] of each step.
+export function crumbs(...steps) {
+  return el("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, el("ol", {}, [["Overview", "#/"], ...steps].map(([title, href]) =>
+    el("li", {}, href ? el("a", { href }, title) : title))));
+}
+
 // unreadBox tells once, at the end, what could not be read.
 export function unreadBox(unread, more) {
   const lines = [...(unread || []).map((u) => `${u.kind}: ${u.reason}`), ...(more ? [more] : [])];
@@ -90,12 +96,13 @@ export function unreadBox(unread, more) {
     el("p", {}, "This could not be read, so the page may lack what depends on it:"), el("ul", {}, lines.map((l) => el("li", {}, l))));
 }
 
-// classOf is the colour of what the plan says about an object.
+// classOf is the colour and the shape of what the plan says about an object.
 export function classOf(symbol) { return { "-": "s-goes", "!": "s-waits", "~": "s-kept", "?": "s-doubt" }[symbol] || ""; }
 
-// renew puts children in the place of those that are there, if they are others. Focus and scrolling stay where they were.
+// renew puts children in the place of those that are there, if they are others. Focus, scrolling and what is unfolded stay.
 export function renew(into, ...children) {
   const next = el("div", {}, ...children);
+  for (const e of into.querySelectorAll("details[open]")) next.querySelector(`#${e.id}`)?.setAttribute("open", "");
   if (next.innerHTML === into.innerHTML) return;
   const active = into.contains(document.activeElement) ? document.activeElement : null;
   const attribute = ["id", "data-choice", "href"].find((a) => active?.hasAttribute(a));

@@ -181,7 +181,7 @@ export function list(named, lost) {
 
   function placed(e, row, n) {
     e.style.top = `${n * high}px`;
-    e.style.paddingLeft = `${Math.min(row.depth, 12) * 18 + 4}px`;
+    e.style.setProperty("--deep", Math.min(row.depth, 12));
     return e;
   }
 

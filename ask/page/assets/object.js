@@ -1,25 +1,27 @@
 // One object: why it is as it is, who owns it, and what its delete does.
 import { aged, ask, same } from "./ask.js";
-import { commandBox, el, kubectl, linkTo, placeOf, renew, titleOf, unreadBox } from "./dom.js";
+import { classOf, commandBox, crumbs, el, kubectl, linkTo, placeOf, renew, titleOf, unreadBox } from "./dom.js";
 import { list } from "./list.js";
-import { cells, graph } from "./drawings.js";
+import { cells, manyCells } from "./drawings.js";
 
+const key = { "-": "is deleted", "!": "is deleted, and waits", "~": "is kept, and loses a reference", "?": "is kept: its owners cannot be determined" };
 const cascades = ["background", "foreground", "orphan"];
-const ways = { list: "List", icicle: "Icicle", graph: "Graph" };
+const ways = { tree: "Tree", icicle: "Icicle" };
 
 // object shows one, with the plan of its delete laid over what hangs below it.
 export function object(named, params) {
   let cascade = cascades.includes(params.cascade) ? params.cascade : "background";
-  let way = ways[params.as] ? params.as : "list";
+  let way = ways[params.as] ? params.as : undefined; // undefined: what the first plan suits
   let said, plan; // the last answers
   let answered = 0; // when it was said why
   let shown; // the parts of the page, once they are there
   const v = {
-    name: "object", title: titleOf(named), named,
+    name: "object", title: titleOf(named), named, needs: "the object, and the plan of its delete",
     // keep takes over from the next view if it is of the same object: what was unfolded stays so.
     keep(next) {
       if (next.name !== "object" || titleOf(next.named) !== titleOf(named) || !shown) return false;
-      [cascade, way] = next.look();
+      const [c, w] = next.look();
+      [cascade, way] = [c, w ?? way];
       return true;
     },
     look: () => [cascade, way],
@@ -37,12 +39,15 @@ export function object(named, params) {
     async show(into, { o, p }) {
       if (o !== same) [said, answered] = [o, performance.now()];
       if (p !== same) plan = p;
+      way ??= manyCells(plan) ? "icicle" : "tree";
       if (!shown || !into.contains(shown.head)) {
-        shown = { head: el("div"), plan: el("div"), body: el("div"), end: el("div"), list: list(named, () => v.again()) };
-        into.replaceChildren(shown.head, shown.plan, shown.body, shown.end);
+        shown = { head: el("div"), plan: el("div"), body: el("div"), command: el("div"), side: el("div", { class: "side" }), end: el("div"), list: list(named, () => v.again()) };
+        into.replaceChildren(shown.head, el("div", { class: "split" }, el("div", {}, shown.plan, shown.body, shown.command), shown.side), shown.end);
       }
       renew(shown.head, head());
+      renew(shown.side, side());
       renew(shown.plan, planned());
+      renew(shown.command, commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}${plan.flags}`));
       renew(shown.end, unreadBox([...new Map([...(said.unread || []), ...(plan.unread || [])].map((u) => [u.kind, u])).values()], said.notRead));
       await body();
     },
@@ -50,16 +55,20 @@ export function object(named, params) {
   };
 
   function head() {
+    const { kind, namespace, name } = named;
+    const inside = namespace ? [[namespace, placeOf({ kind: "namespaces", name: namespace })]] : [];
+    return [crumbs(...inside, [kind], [name]), el("h1", {}, titleOf(named)), el("p", {}, `It ${said.why.state}.`)];
+  }
+
+  function side() {
     const why = said.why;
     return [
-      el("h1", {}, titleOf(named)),
-      el("p", {}, `It ${why.state}.`),
       el("h2", {}, why.deleting ? "Why it is still there" : "Why it is there"),
       el("ol", {}, (why.causes || []).map((c) => el("li", {}, `${c.what[0].toUpperCase()}${c.what.slice(1)}.`,
         c.actor ? el("div", {}, `Who has to act: ${c.actor}.`) : null,
         (c.evidence || []).map((e) => el("div", { class: "quiet" }, `Evidence: ${e}.`)),
         (c.objects || []).length ? el("div", {}, "See ", c.objects.flatMap((x, n) => [n ? ", " : "", linkTo(x)])) : null,
-        c.look ? el("div", {}, "To see more: ", el("code", {}, c.look)) : null))),
+        c.look ? el("div", {}, "To see more:", commandBox(c.look)) : null))),
       el("h2", {}, "Owners"),
       ...owners(),
     ];
@@ -85,7 +94,9 @@ export function object(named, params) {
   function planned() {
     return [
       el("h2", {}, "What its delete does"),
-      choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
+      el("div", { class: "choices wide" },
+        choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
+        choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w))),
       ...(plan.verdicts || []).flatMap((d) => [
         d.refused ? el("p", { class: "refused" }, `${d.by ? "The API server" : "A policy"} refuses the delete: ${d.message}`) : null,
         d.doubt ? el("p", { class: "warned" }, `Whether a policy refuses the delete is not known: ${d.doubt}`) : null,
@@ -93,20 +104,17 @@ export function object(named, params) {
         ...(d.warnings || []).map((w) => el("p", { class: "warned" }, w)),
       ]),
       el("p", { class: "summary", id: "summary" }, plan.summary),
-      commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}${plan.flags}`),
-      choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w)),
-      el("p", { class: "key" }, ...["- is deleted", "! is deleted, and waits", "~ is kept, and loses a reference", "? is kept: its owners cannot be determined"].map((k) => el("span", {}, k))),
+      el("p", { class: "key" }, Object.entries(key).map(([symbol, means]) => el("span", { class: classOf(symbol) }, el("span", { class: "symbol" }, symbol), ` ${means}`))),
     ];
   }
 
   async function body() {
     const wanted = way, of = wanted + plan.id; // the user may ask for another meanwhile, which is read after this
-    if (wanted === "list") {
+    if (wanted === "tree") {
       if (!shown.body.contains(shown.list.element)) shown.body.replaceChildren(shown.list.element);
       await shown.list.take(plan);
     } else if (shown.drawn !== of) {
-      const drawn = plan;
-      await (wanted === "graph" ? graph(shown.body, await ask("near", { plan: drawn.id }), named) : cells(shown.body, drawn, named));
+      await cells(shown.body, plan, named);
     }
     shown.drawn = of;
   }

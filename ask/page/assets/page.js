@@ -7,9 +7,11 @@ import { orphans, pending } from "./surveys.js";
 
 const main = document.getElementById("main");
 const health = document.getElementById("health");
+const waits = document.getElementById("waits");
 const query = document.getElementById("query");
 
 const leastRest = 200, mostRest = 1000; // milliseconds between two readings of a view
+const patience = 1000; // milliseconds that a user waits without being told for what
 
 let view; // what is shown: { read, show }, and what it has shown last
 let version = -1; // how far the server is
@@ -39,6 +41,7 @@ function open() {
   const next = route();
   if (view?.keep?.(next)) { refresh(view, true); return false; }
   if (view) { view.over = true; view.asking.abort(); }
+  waits.textContent = "";
   view = Object.assign(next, { asking: new AbortController() });
   view.version = -1;
   view.again = () => later(next, true);
@@ -47,7 +50,7 @@ function open() {
     else a.removeAttribute("aria-current");
   }
   document.title = `${view.title} · Weir${cluster ? ` · ${cluster}` : ""}`;
-  main.replaceChildren(el("p", {}, "Reading …"));
+  main.replaceChildren(el("h1", {}, view.title), el("p", {}, "Reading …"));
   refresh(view, true);
   return true;
 }
@@ -64,8 +67,9 @@ async function refresh(v, anew) {
   v.waits = v.anew = false;
   const began = performance.now();
   v.version = version;
+  const waiting = v.shown ? undefined : setInterval(tellWaits, patience, v);
   try {
-    const said = await v.read(anew, v.asking.signal);
+    const said = await v.read(anew, v.asking.signal, (some) => { if (!v.over) v.show(main, some); });
     if (v.over) return;
     if (said !== same) {
       await v.show(main, said);
@@ -82,11 +86,23 @@ async function refresh(v, anew) {
     v.failed?.();
     trouble = ""; // it is said in its place
   } finally {
+    clearInterval(waiting);
+    if (!v.over) waits.textContent = "";
     tell(told);
     v.reading = false;
     v.next = performance.now() + Math.min(mostRest, Math.max(leastRest, performance.now() - began));
     if (v.waits) v.anew ? refresh(v, true) : later(v);
   }
+}
+
+// tellWaits says what a view waits for that is not there yet: lists, which the server is asked about, or else its own answers.
+async function tellWaits(v) {
+  let kinds = [];
+  waits.textContent ||= `Waiting for kubectl weir ui, which is asked for ${v.needs}.`;
+  try { kinds = (await ask("state", {}, v.asking.signal)).kinds.filter((k) => k.waiting).map((k) => k.kind); } catch { return; }
+  if (v.over || v.shown || !v.reading) return;
+  waits.textContent = kinds.length ? `Waiting for the first list of ${kinds.slice(0, 5).join(", ")}${kinds.length > 5 ? ` and ${kinds.length - 5} more kinds` : ""}.`
+    : `Waiting for the API server, which is asked for ${v.needs}.`;
 }
 
 // later refreshes a view when it has rested; anew: what was answered before does not count.

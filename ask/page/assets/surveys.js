@@ -1,12 +1,12 @@
 // What is being deleted, by who has to act; and what has lost its owners.
 import { aged, ask, same } from "./ask.js";
-import { counted, el, linkTo, renew, unreadBox } from "./dom.js";
+import { counted, crumbs, el, linkTo, renew, unreadBox } from "./dom.js";
 
 function survey(name, title, params, body) {
   let have;
   let answered; // when, if the answer tells how long things have lasted
   return {
-    name, title,
+    name, title, needs: title.toLowerCase(),
     aged: () => answered !== undefined && aged(answered),
     async read(anew, signal) {
       const said = await ask(name, { ...params, have: anew || this.aged() ? undefined : have }, signal);
@@ -14,8 +14,8 @@ function survey(name, title, params, body) {
       return said;
     },
     show(into, said) {
-      const scope = params.namespace ? el("p", {}, `In the namespace ${params.namespace}. `, el("a", { href: `#/${name}` }, "In the whole cluster")) : null;
-      renew(into, el("h1", {}, title), scope, body(said), unreadBox(said.unread));
+      const scope = params.namespace ? [[title, `#/${name}`], [`in the namespace ${params.namespace}`]] : [[title]];
+      renew(into, crumbs(...scope), el("h1", {}, title), body(said), unreadBox(said.unread));
     },
     failed() { have = undefined; },
   };
