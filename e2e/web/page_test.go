@@ -3,6 +3,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -149,6 +150,44 @@ func TestTheFirstViewComesSoon(t *testing.T) {
 	eval[bool](p, "letGo()")
 	p.see("1 object is deleted.")
 	p.until(`document.getElementById("waits").textContent === ""`)
+}
+
+// TestWhatIsHeldAndRefusedIsOnTheFirstView: each with a way in.
+func TestWhatIsHeldAndRefusedIsOnTheFirstView(t *testing.T) {
+	w := newFixture(t)
+	kept := w.make("kept", nil)
+	held := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "weir.dev/v1beta1", "kind": "HeldCollection", "metadata": map[string]any{"name": "widgets." + w.namespace},
+	}}
+	all := shared.client.Resource(policies.GroupVersion().WithResource("heldcollections"))
+	made, err := all.Create(t.Context(), held, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = all.Delete(context.WithoutCancel(t.Context()), made.GetName(), metav1.DeleteOptions{}) })
+	made.Object["status"] = map[string]any{"objects": int64(7), "message": "a person has to decide"}
+	if _, err := all.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	event := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Event", "metadata": map[string]any{"name": "kept"}, "reason": "Kept", "message": "a policy protects it",
+		"source": map[string]any{"component": "weir"}, "lastTimestamp": metav1.Now().UTC().Format(time.RFC3339),
+		"involvedObject": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.namespace, "name": "kept", "uid": string(kept.GetUID())},
+	}}
+	events := shared.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace(w.namespace)
+	if _, err := events.Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, serve(t, shared.plane.Kubeconfig).url)
+	for _, text := range []string{
+		"1 Held for a decision", "widgets." + w.namespace + ": 7 objects", "a person has to decide", "kubectl weir plan held/widgets." + w.namespace,
+		"1 Refused or kept, last hour", "configmaps/" + w.namespace + "/kept", "a policy protects it",
+	} {
+		p.see(text)
+	}
+	p.accessible()
+	p.fits()
+	p.picture("held")
 }
 
 // TestPlanIsThatOfTheCommand: for each propagation the page says what kubectl weir plan says, and
