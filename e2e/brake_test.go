@@ -186,7 +186,7 @@ func (w *fixture) mustBeHeld(held *unstructured.Unstructured, owned []string, be
 	if gone := len(owned) - left; gone > mostByInference {
 		w.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
 	}
-	if is := status(held, "conclusion"); is != because {
+	if is := status(held, "conclusions"); is != "["+because+"]" {
 		w.Errorf("held because of %s, want %s", is, because)
 	}
 	return left

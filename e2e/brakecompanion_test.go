@@ -71,7 +71,7 @@ func TestBuiltInCollectorIsHeldPastTheLimits(t *testing.T) {
 	w.awaitCollectorRefused(5)
 	w.until("the weir that was started says how many", func(context.Context) (bool, error) {
 		held = w.heldNow(crd.Name)
-		return status(held, "conclusion") == "OwnerNotFound" && status(held, "held") == strconv.Itoa(w.countLeft(owned)), nil
+		return status(held, "conclusions") == "[OwnerNotFound]" && status(held, "held") == strconv.Itoa(w.countLeft(owned)), nil
 	})
 	if now := w.countLeft(owned); now != left {
 		t.Errorf("%d are left after the restart, want %d", now, left)

@@ -45,8 +45,8 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.delete("small", background)
 			w.awaitGone(append(few, "top", "small")...)
 			now := w.awaitHeld(held, 1)
-			if because, objects := status(now, "conclusion"), status(now, "objects"); because != "DeleteRequested" || objects != "31" {
-				t.Errorf("held because of %s: %s objects; want DeleteRequested, 31: %s", because, objects, status(now, "message"))
+			if cause, objects := status(now, "cause"), status(now, "objects"); cause != "map[resource:configmaps type:Requested]" || objects != "31" {
+				t.Errorf("held because of %s: %s objects; want Requested, 31: %s", cause, objects, status(now, "message"))
 			}
 			w.awaitEvent("boss", "DeletionHeld")
 			w.awaitEventOn("HeldCollection", held, "CollectionHeld", "kubectl patch held "+held)

@@ -160,7 +160,7 @@ func (w *fixture) brokenPolicies() {
 			"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
 			"spec": map[string]any{
 				"match": map[string]any{
-					"resources":  []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
+					"resources":       []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}}},
 					"matchConditions": []any{map[string]any{"name": "cond", "expression": condition}},
 				},
 				"protection": map[string]any{"confirmation": "Required"},

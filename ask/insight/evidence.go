@@ -54,7 +54,9 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
 		return
 	}
-	named := slices.IndexFunc(h.Status.Samples, func(s v1beta1.HeldSample) bool { return s.Object == v.Ref.String() })
+	named := slices.IndexFunc(h.Status.Samples, func(s v1beta1.HeldSample) bool {
+		return s.Group == v.Kind.Group && s.Resource == v.Kind.Resource && s.Namespace == v.Namespace && s.Name == v.Name
+	})
 	if named < 0 && int(h.Status.Held) <= len(h.Status.Samples) {
 		return // all are named
 	}

@@ -70,8 +70,8 @@ func wholeOf(t *testing.T, text string) *unstructured.Unstructured {
 // TestWhySaysWhatIsSo: each cause has the right one to act, and evidence that is about the object
 // that it names.
 func TestWhySaysWhatIsSo(t *testing.T) {
-	held := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 1, samples: [{object: configmaps x/boss, why: 30 objects would also be deleted}]}}`)
-	many := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 40, samples: [{object: configmaps x/other, why: other}]}}`)
+	held := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 1, samples: [{resource: configmaps, namespace: x, name: boss, why: 30 objects would also be deleted}]}}`)
+	many := wholeOf(t, `{metadata: {name: requested.configmaps}, status: {held: 40, samples: [{resource: configmaps, namespace: x, name: other, why: other}]}}`)
 	onHold := said(v1beta1.ReasonDeletionHeld, "boss", "boss", "the deletion is held until a person decides")
 	const boss = "configmaps name: boss, namespace: x, DELETED, finalizers: [weir.dev/propagation]"
 	const foreground = "configmaps name: boss, namespace: x, DELETED, finalizers: [foregroundDeletion]\n"

@@ -1,8 +1,6 @@
 package brake
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -25,10 +23,8 @@ func (c cause) String() string {
 
 // causeOf is what a HeldCollection is about.
 func causeOf(h *v1beta1.HeldCollection) cause {
-	name := h.Name
-	requested := h.Status.Conclusion == v1beta1.HeldBecauseRequested
-	if requested {
-		name = strings.TrimPrefix(name, v1beta1.HeldRequested)
+	if c := h.Status.Cause; c != nil {
+		return cause{schema.GroupResource{Group: c.Group, Resource: c.Resource}, c.Type == v1beta1.HeldForRequest}
 	}
-	return cause{schema.ParseGroupResource(name), requested}
+	return cause{kind: schema.ParseGroupResource(h.Name)} // who wrote the status left it out: in doubt more is held
 }

@@ -121,7 +121,7 @@ func (f *findings) objects() int64 {
 
 // Names of conclusions, and what they say, for people.
 var (
-	names = map[graph.Conclusion]string{
+	names = map[graph.Conclusion]v1beta1.HeldConclusion{
 		graph.OwnerNotFound: "OwnerNotFound", graph.DefinitionGone: "DefinitionGone", graph.ReferenceEdited: "ReferenceEdited",
 	}
 	sentences = map[graph.Conclusion]string{
@@ -136,21 +136,23 @@ func (r *record) status() *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
 	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
-	var conclusions []string
-	for _, c := range f.conclusions() {
-		conclusions = append(conclusions, names[c])
+	st.Cause = &v1beta1.HeldCause{Type: v1beta1.HeldInferred, Group: r.kind.Group, Resource: r.kind.Resource}
+	if r.requested {
+		st.Cause.Type = v1beta1.HeldForRequest
 	}
-	if st.Conclusion = strings.Join(conclusions, ","); r.requested {
-		st.Conclusion = v1beta1.HeldBecauseRequested
+	for _, c := range f.conclusions() {
+		st.Conclusions = append(st.Conclusions, names[c])
 	}
 	kinds := slices.SortedFunc(maps.Keys(f.weight), func(a, b schema.GroupResource) int {
 		return cmp.Or(f.weight[b]-f.weight[a], cmp.Compare(a.String(), b.String()))
 	})
 	for _, k := range kinds[:min(len(kinds), mostKinds)] {
-		st.Kinds = append(st.Kinds, v1beta1.HeldKind{Resource: k.String(), Objects: int64(f.weight[k])})
+		st.Kinds = append(st.Kinds, v1beta1.HeldKind{Group: k.Group, Resource: k.Resource, Objects: int64(f.weight[k])})
 	}
 	for _, s := range f.samples {
-		st.Samples = append(st.Samples, v1beta1.HeldSample{Object: cut(s.Ref.String(), 640), Why: cut(s.Why, 1024)})
+		st.Samples = append(st.Samples, v1beta1.HeldSample{
+			Group: s.Kind.Group, Resource: s.Kind.Resource, Namespace: s.Namespace, Name: cut(s.Name, 253), Why: cut(s.Why, 1024),
+		})
 	}
 	return st
 }
@@ -206,7 +208,7 @@ func cut(s string, most int) string {
 
 // patchOf is a status as a merge patch: what it leaves out is taken away.
 func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
-	patch := map[string]any{"conclusion": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
+	patch := map[string]any{"cause": nil, "conclusions": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
 	data, err := json.Marshal(st)
 	if err != nil {
 		return nil, fmt.Errorf("encode a status: %w", err)

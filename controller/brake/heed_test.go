@@ -95,7 +95,7 @@ func TestAProcessHeedsWhatTheLeaderWrites(t *testing.T) {
 	}{
 		"the kind of owners":                      {"widgets.example.com", since, true},
 		"another kind":                            {"widgets.example.org", since, false},
-		"deletions that were asked for":           {"requested.widgets.example.com", since + ", conclusion: DeleteRequested", false},
+		"deletions that were asked for":           {"requested.widgets.example.com", since + ", cause: {type: Requested, group: example.com, resource: widgets}", false},
 		"an object that Weir did not write":       {"widgets.example.com", "", false},
 		"a name that is none of a kind":           {"made-by-hand", since, false},
 		"one with a decision that is under way":   {"widgets.example.com", since + ", message: Of what a person has decided to delete", true},

@@ -65,7 +65,7 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 	for what, c := range map[string]struct {
 		text string
 		most int
-	}{"message": {st.Message, 2048}, "object": {st.Samples[9].Object, 640}, "why": {st.Samples[9].Why, 1024}} {
+	}{"message": {st.Message, 2048}, "name": {st.Samples[9].Name, 253}, "why": {st.Samples[9].Why, 1024}} {
 		if n := utf8.RuneCountInString(c.text); n != c.most || !utf8.ValidString(c.text) || !strings.HasSuffix(c.text, "…") {
 			t.Errorf("%s has %d characters, want %d, the last for what is left out", what, n, c.most)
 		}
@@ -79,7 +79,7 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 // it does not have must be taken away.
 func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	since := metav1.NewTime(time.Unix(0, 0))
-	full := v1beta1.HeldCollectionStatus{Conclusion: "c", Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Object: "o"}}}
+	full := v1beta1.HeldCollectionStatus{Cause: &v1beta1.HeldCause{Resource: "pods"}, Conclusions: []v1beta1.HeldConclusion{"c"}, Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Name: "o"}}}
 	text, err := json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestNothingButADecisionLetsAnObjectGo(t *testing.T) {
 			replace(c, "again", nil)
 		},
 		"it is replaced by one of another cluster": func(c *clustertest.Cluster, _ string) {
-			replace(c, "again", map[string]any{"since": "2001-01-01T00:00:00Z", "digest": "0123456789abcdef", "held": 1, "conclusion": "ReferenceEdited"})
+			replace(c, "again", map[string]any{"since": "2001-01-01T00:00:00Z", "digest": "0123456789abcdef", "held": 1, "conclusions": []any{"ReferenceEdited"}})
 		},
 		"its status is emptied": func(c *clustertest.Cluster, _ string) {
 			h := c.API.Get(heldMaps)
@@ -56,7 +56,7 @@ func TestNothingButADecisionLetsAnObjectGo(t *testing.T) {
 				if left := leftOf(c, 6); left != 6 {
 					c.Errorf("%d of 6 are left", left)
 				}
-				if saysHeld(c, "held") != "6" || saysHeld(c, "digest") != digest || saysHeld(c, "since") != since || saysHeld(c, "conclusion") != "OwnerNotFound" {
+				if saysHeld(c, "held") != "6" || saysHeld(c, "digest") != digest || saysHeld(c, "since") != since || saysHeld(c, "conclusions") != "[OwnerNotFound]" {
 					c.Errorf("%v", c.API.Get(heldMaps)["status"])
 				}
 				proceed(c, digest)

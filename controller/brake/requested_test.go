@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
@@ -159,7 +160,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: f}
 	r.seen.digest = "feed"
 	st := r.status()
-	if st.Conclusion != "DeleteRequested" || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Message, "100 deletions of configmaps by request, by which 100 objects") {
+	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Message, "100 deletions of configmaps by request, by which 100 objects") {
 		t.Errorf("%+v", st)
 	}
 	if why := st.Samples[0].Why; why != `deleted by request: 20 objects would also be deleted, and DeletionPolicy "p00" accepts 1` {

@@ -7,14 +7,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // brake holds, named "requested." and the kind of the deleted objects. It goes away by itself when
 // nothing is held any more.
 //
-// Weir writes the status, a person the spec. Weir ignores a HeldCollection without status that it
+// Weir writes the status, a person the spec, which has nothing but the decision: who may update
+// HeldCollections decides, and who may not does not. Weir ignores a HeldCollection without status that it
 // did not create. If one is deleted while something is held, Weir creates it again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=held,categories=weir
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`,description="All that would go"
-// +kubebuilder:printcolumn:name="Because",type=string,JSONPath=`.status.conclusion`
+// +kubebuilder:printcolumn:name="Cause",type=string,JSONPath=`.status.cause.type`,description="Who began it: Inferred is Weir, Requested somebody who deleted"
+// +kubebuilder:printcolumn:name="Because",type=string,JSONPath=`.status.conclusions`
 // +kubebuilder:printcolumn:name="Digest",type=string,JSONPath=`.status.digest`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -68,14 +70,17 @@ const (
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
-	// conclusion says what makes the objects garbage: OwnerNotFound, DefinitionGone or
-	// ReferenceEdited, separated by commas. DeleteRequested: they were deleted by request, and a
-	// policy holds what would also be deleted.
+	// cause is what the objects are held for.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	Conclusion string `json:"conclusion,omitempty"`
+	Cause *HeldCause `json:"cause,omitempty"`
+
+	// conclusions are what makes the objects garbage, of the cause Inferred.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	Conclusions []HeldConclusion `json:"conclusions,omitempty"`
 
 	// message describes what is held, with the limit that was exceeded and the outcome of a decision.
 	//
@@ -124,13 +129,61 @@ type HeldCollectionStatus struct {
 	Samples []HeldSample `json:"samples,omitempty"`
 }
 
-// HeldKind is how many objects of a kind would go.
-type HeldKind struct {
-	// resource is the kind, as in "replicasets.apps".
+// HeldCauseType is who began what is held.
+//
+// +kubebuilder:validation:Enum=Inferred;Requested
+type HeldCauseType string
+
+// The types of causes.
+const (
+	// HeldInferred is garbage of which Weir has concluded, and not seen, that its owners are gone.
+	HeldInferred HeldCauseType = "Inferred"
+	// HeldForRequest is objects that were deleted by request, of which a policy's brake holds what
+	// would also be deleted.
+	HeldForRequest HeldCauseType = "Requested"
+)
+
+// HeldCause is what objects are held for.
+type HeldCause struct {
+	// type is Inferred, or Requested.
+	//
+	// +required
+	Type HeldCauseType `json:"type,omitempty"`
+
+	// group is the API group of the owners, or of the deleted objects; left out, the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// resource is that of the owners, if the cause is Inferred, or of the deleted objects.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `json:"resource,omitempty"`
+}
+
+// HeldConclusion is from what Weir concludes that owners are gone.
+//
+// +kubebuilder:validation:Enum=OwnerNotFound;DefinitionGone;ReferenceEdited
+type HeldConclusion string
+
+// HeldKind is how many objects of a kind would go.
+type HeldKind struct {
+	// group is the API group; left out, the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// resource is the lower-case plural name.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource,omitempty"`
 
 	// objects is how many.
@@ -142,12 +195,33 @@ type HeldKind struct {
 
 // HeldSample is one of the objects that are held.
 type HeldSample struct {
-	// object is its kind, namespace and name, as in "replicasets.apps shop/web".
+	// group is its API group; left out, the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// resource is the lower-case plural name of its kind.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=640
-	Object string `json:"object,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `json:"resource,omitempty"`
+
+	// namespace is its namespace; left out, it is in none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is its name.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
 
 	// why says why it would go.
 	//

@@ -44,8 +44,6 @@ const (
 	CanaryTimeAnnotation = "weir.dev/canary-time"
 	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were asked for. The kind of the deleted objects follows.
 	HeldRequested = "requested."
-	// HeldBecauseRequested is the conclusion of those.
-	HeldBecauseRequested = "DeleteRequested"
 	// ReasonCollectionRefused is that of one on an object that is to be deleted or changed, and whose request is refused; ReasonDeletionHeld of one on an
 	// object whose deletion waits.
 	ReasonCollectionRefused = "CollectionRefused"

@@ -40,7 +40,7 @@ func uninstalled(ctx context.Context, c *cluster) error {
 		return fmt.Sprint(v)
 	}
 	fmt.Printf("  %d of %d configmaps are there: this was not asked for, and is much.\n\n$ kubectl get held\n", left, n)
-	fmt.Printf("  NAME                     OBJECTS   BECAUSE          DIGEST\n  %s   %-9s %s   %s\n", widgetsCRD, field("objects"), field("conclusion"), field("digest"))
+	fmt.Printf("  NAME                     OBJECTS   BECAUSE           DIGEST\n  %s   %-9s %s   %s\n", widgetsCRD, field("objects"), field("conclusions"), field("digest"))
 	patch := fmt.Sprintf(`{"spec":{"decision":"Proceed","digest":"%s"}}`, field("digest"))
 	fmt.Printf("\nA person decides:\n$ kubectl patch held %s --type merge -p '%s'\n", widgetsCRD, patch)
 	if _, err := c.in(heldCollections).Patch(ctx, widgetsCRD, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
