@@ -19,6 +19,9 @@ const mostBytes = 32 << 20
 type Object struct {
 	Resource schema.GroupVersionResource
 	Raw      []byte // JSON
+	// Again is an object that was recorded before, and has changed since: the last record counts.
+	// It is not read back.
+	Again bool
 }
 
 // writeTo writes the object as two fields, each after its length.

@@ -40,12 +40,18 @@ var (
 
 // Store is where trees are: objects of the cluster, read and written with the rights of a client.
 type Store struct {
+	// Room makes room for a chunk of a tree that is being written, or says why there is none; nil:
+	// there is. The tree's status counts what was written of it.
+	Room func(ctx context.Context, tree *v1beta1.DeletedTree, more int64) error
+
 	client    dynamic.Interface
 	namespace string
 }
 
 // NewStore makes a store; namespace is Weir's.
-func NewStore(client dynamic.Interface, namespace string) *Store { return &Store{client, namespace} }
+func NewStore(client dynamic.Interface, namespace string) *Store {
+	return &Store{client: client, namespace: namespace}
+}
 
 // Write records a tree, of which the spec is there, but for the key. It returns when all of it is
 // durable, with the tree as it is by then; of what fails nothing stays, if it can be removed. The
@@ -87,6 +93,11 @@ func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, ob
 				APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: tree.Name, UID: tree.UID}}},
 			Spec: v1beta1.ArchiveChunkSpec{Tree: tree.Name, Sequence: c.Sequence, Last: c.Last, Sealed: c.Sealed},
 		}
+		if s.Room != nil {
+			if err := s.Room(ctx, tree, int64(len(c.Sealed))); err != nil {
+				return err
+			}
+		}
 		tree.Status.Chunks++
 		tree.Status.Bytes += int64(len(c.Sealed))
 		if err := s.create(ctx, chunkKind, "ArchiveChunk", chunk); err != nil {
@@ -114,7 +125,7 @@ func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, ob
 func counting(objects iter.Seq2[Object, error], counts map[string]int64) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for o, err := range objects {
-			if err == nil {
+			if err == nil && !o.Again {
 				counts[o.Resource.GroupResource().String()]++
 			}
 			if !yield(o, err) {

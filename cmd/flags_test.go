@@ -142,6 +142,7 @@ func TestCollectorFlags(t *testing.T) {
 		"--mode both":                                    `--mode "both": must be replace, companion or shadow`,
 		"--concurrent-syncs 1000":                        "",
 		"--concurrent-syncs 1001":                        "--concurrent-syncs 1001: must be between 1 and 1000",
+		"--archive-mib 0":                                "--archive-mib 0: must be between 1 and 1048576",
 		"--back-fill-qps -1":                             "--back-fill-qps -1: must not be less than 0",
 		"--back-fill-qps NaN":                            "--back-fill-qps NaN: must not be less than 0",
 		"--back-fill-qps 0.5":                            "",

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/collect"
@@ -29,6 +30,7 @@ import (
 	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/controller/namespaces"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/undo"
 	"github.com/weir-dev/weir/internal/tools/shadow"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -90,8 +92,10 @@ type Options struct {
 	// webhook refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	Registry   prometheus.Registerer // where the metrics go; nowhere
-	Log        logr.Logger           // discards by default
+	// ArchiveBytes is how much all trees of deleted objects have together; 0: undo.DefaultMost.
+	ArchiveBytes int64
+	Registry     prometheus.Registerer // where the metrics go; nowhere
+	Log          logr.Logger           // discards by default
 }
 
 // Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes
@@ -105,6 +109,7 @@ type Controller struct {
 	canary   *beside.Canary      // nil: it is not watched whether another collector works
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: what is decided is done
+	undo     *undo.Recorder      // nil: nothing is recorded
 	guard    func(context.Context, types.UID) string
 	collects bool
 	// alone returns when no other collector works, and watch when one begins to; nil where that is
@@ -214,11 +219,16 @@ func (c *Controller) act(limits brake.Limits) (err error) {
 	if o.Policies == nil {
 		return nil
 	}
+	if o.Canary != "" {
+		if err := c.record(); err != nil {
+			return err
+		}
+	}
 	c.enforced, err = enforce.New(enforce.Options{
 		Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher,
 		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
 		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
-		BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+		Archive: c.archives(), BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -265,6 +275,26 @@ func (c *Controller) limit(limits brake.Limits) error {
 		c.brake.Run(ctx, c.workers.Requeue, requested)
 	})
 	return nil
+}
+
+// record makes what records what is deleted, where a policy asks for it. Its key is where Weir is.
+func (c *Controller) record() error {
+	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
+	if err != nil {
+		return fmt.Errorf("make a client for the archive: %w", err)
+	}
+	c.undo = undo.New(undo.Options{Store: c.store, Requester: c.requester, Reporter: c.reporter,
+		Archive: archive.NewStore(client, c.options.Canary), Most: c.options.ArchiveBytes, Registry: c.options.Registry, Log: c.options.Log})
+	c.jobs = append(c.jobs, func(ctx context.Context) { c.undo.Run(ctx, c.enforced.Requeue) })
+	return nil
+}
+
+// archives is what records for policies; nil, not a nil Recorder, for nothing.
+func (c *Controller) archives() enforce.Archive {
+	if c.undo == nil {
+		return nil
+	}
+	return c.undo
 }
 
 func (c *Controller) newCanary() *beside.Canary {

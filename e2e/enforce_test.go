@@ -202,8 +202,8 @@ func installCRDs(ctx context.Context, p *plane.Plane) error {
 	}
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	files, err := filepath.Glob("../policies/crds/*.yaml")
-	if err != nil || len(files) != 4 {
-		return fmt.Errorf("find four CRDs: %v, %w", files, err)
+	if err != nil || len(files) != 6 {
+		return fmt.Errorf("find six CRDs: %v, %w", files, err)
 	}
 	for _, f := range files {
 		crd := &unstructured.Unstructured{}

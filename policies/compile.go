@@ -53,6 +53,7 @@ type deletion struct {
 	propagation *v1beta1.Propagation
 	protection  *v1beta1.Protection
 	brake       *int32 // how many objects may go; nil: any number
+	archive     *v1beta1.Archive
 }
 
 // wave is one of a DrainPolicy, and what goes with it.
@@ -207,7 +208,7 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 }
 
 func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
-	d := &deletion{propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects}
+	d := &deletion{propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects, archive: p.Archive}
 	c.compileActions(p.ValidationActions)
 	c.failurePolicy = p.FailurePolicy
 	c.deletion, c.priority = d, ptr.Deref(p.Priority, 0)
@@ -227,6 +228,9 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	if d.brake != nil {
 		c.warnOfNotPropagated("spec.brake")
 		c.warnOfBrake()
+	}
+	if p.Archive != nil {
+		c.compileArchive(p.Archive)
 	}
 	if p.Propagation == nil {
 		return

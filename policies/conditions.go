@@ -38,6 +38,8 @@ func (c *compiled) checkConditions() {
 		early = "propagation.dependents"
 	case c.deletion.brake != nil:
 		early = "a brake"
+	case c.deletion.archive != nil:
+		early = "an archive"
 	}
 	var expressions []string
 	for i := range c.conditions {

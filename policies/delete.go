@@ -17,6 +17,7 @@ import (
 //	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another propagation
 //	allowed       → of the policy whose propagation holds
 //	protection    → of every policy that matches; in a namespace that terminates, of those that protect from the collectors
+//	archive       → refused, with Fail, only where another collector would begin before anything is recorded
 //	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
 //	not refused   → carried out as Propagation says; armed if the API server would not, and the object carries no finalizer
 func (s *Set) decideDelete(q *Question, d *Decision) {
@@ -38,7 +39,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	ask := s.askDeletions(q, &v)
 	way := s.propagationOf(q, ask)
 	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
-	var brake *compiled
+	var brake, archive *compiled
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes, and a refusal would only be in the way, but for what is
 		// protected from the collectors, too.
@@ -57,10 +58,14 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		brake, asks = s.brake(q, way, ask)
 		d.AsksCollector = d.AsksCollector || asks
 	}
+	archive = s.archive(q, way, ask, d)
 	// Nothing can be put on an object that terminates; of what carries the finalizer the controller
 	// enforces the propagation then.
 	enforced := len(v.refused) == 0 && !terminates
 	var wanted Wanted
+	if archive != nil {
+		d.Enforced, wanted = enforced, Wanted{By: archive.key.Name, Finalizers: []string{v1beta1.Finalizer}}
+	}
 	if brake != nil {
 		d.BrakedBy, d.Enforced = brake.key.Name, enforced
 		wanted = Wanted{By: brake.key.Name, Finalizers: []string{v1beta1.Finalizer}}

@@ -182,6 +182,9 @@ func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 	if by, _ := s.braking(asDelete, ask, false); by != nil {
 		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
 	}
+	if by := s.archiving(asDelete, ask); by != nil {
+		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
+	}
 	return Wanted{}, v.errors
 }
 
@@ -200,7 +203,7 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 	p := d.propagation
 	switch {
-	case d.brake != nil && gr != definitions:
+	case (d.brake != nil || d.archive != nil) && gr != definitions:
 		return true
 	case p == nil:
 		return false
@@ -299,6 +302,8 @@ type Enforcement struct {
 	dependents *v1beta1.Propagation
 	// Limit holds the deletion if more would also be deleted; nil: none does.
 	Limit *Limit
+	// Archive has the object, and what goes with it, recorded before it goes; nil: none does.
+	Archive *Archiving
 	// Errors are policies that could not be judged. Undecided are deletions that one of them, with
 	// failurePolicy Fail, may want to go another way.
 	Errors    []PolicyError
@@ -331,6 +336,7 @@ func (s *Set) Enforce(q Question) Enforcement {
 	if brake != nil && !object(q.NamespaceObject).terminating() {
 		out.Limit = &Limit{int(*brake.deletion.brake), brake.key.Name}
 	}
+	out.Archive = s.archiving(&q, ask).archives()
 	if by != nil {
 		out.By, out.dependents = by.key.Name, by.deletion.propagation
 	}

@@ -176,6 +176,9 @@ func (p *inProcess) compileDeletion() {
 	if d.brake != nil {
 		p.leaveOut("spec.brake", "only Weir can hold a deletion until a person decides")
 	}
+	if d.archive != nil {
+		p.leaveOut("spec.archive", "only Weir can record what is deleted")
+	}
 	if p.c.about(pods) && p.c.protectsFrom(v1beta1.ProtectEvict) {
 		p.leaveOut("spec.match.resources", "of an eviction the API server shows no pod, so evictions are not judged")
 	}

@@ -486,6 +486,7 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		"another propagation":         {`propagation: {default: Foreground, allowed: [Foreground]}`, "1.36", "spec.propagation.default: only Weir can carry out", true},
 		"dependents by kind":          {`propagation: {default: Background, dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}`, "1.36", "spec.propagation.default", false},
 		"a brake":                     {`brake: {maxObjects: 3}`, "1.36", "spec.brake: only Weir can hold", false},
+		"an archive":                  {`archive: {}`, "1.36", "spec.archive: only Weir can record", false},
 		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},
 		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
 		"a condition that is too new": {`match: {matchConditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.matchConditions[0].expression: Kubernetes 1.29 does not know it", false},

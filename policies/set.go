@@ -135,7 +135,7 @@ type Status struct {
 	Propagates, Conditions bool
 	// Uncounted: its conditions ask for more than may be told by a number of objects.
 	Uncounted bool
-	// Brakes is one with a brake, which adds it, too; be it that they are for another policy
+	// Brakes is one with a brake, or an archive, which adds it, too; be it that they are for another policy
 	// already.
 	Brakes bool
 	// Waves are those of a DrainPolicy, in their order.
@@ -158,7 +158,7 @@ func (s *Set) Statuses() []Status {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
 			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions, Excluded: c.leavesOut(),
 			Propagates: c.deletion != nil && c.deletion.propagation != nil,
-			Brakes:     c.deletion != nil && c.deletion.brake != nil,
+			Brakes:     c.deletion != nil && (c.deletion.brake != nil || c.deletion.archive != nil),
 			Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)

@@ -101,7 +101,7 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
-		if adds && c.ready() && (c.deletion.propagation != nil && !c.asksWho() || c.deletion.brake != nil) && !c.onTrial() {
+		if adds && c.ready() && (c.deletion.propagation != nil && !c.asksWho() || c.deletion.brake != nil || c.deletion.archive != nil && !c.asksWho()) && !c.onTrial() {
 			// A policy that does not add the finalizer itself can still, by its priority, have that
 			// of another removed. Finalizers are never waited for, whatever the failurePolicy: what
 			// has none gets it when it is deleted, or by back-fill, and nothing is created or
@@ -336,7 +336,7 @@ func (c *compiled) onlyHolds() bool {
 		return false
 	}
 	d := c.deletion
-	return d.protection == nil && d.brake == nil && d.propagation != nil && len(d.propagation.Allowed) == 0 &&
+	return d.protection == nil && d.brake == nil && d.archive == nil && d.propagation != nil && len(d.propagation.Allowed) == 0 &&
 		!(propagation{by: c}).keepsSome()
 }
 

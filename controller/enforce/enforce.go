@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -59,6 +60,8 @@ type Options struct {
 	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing
 	// does.
 	Brake Brake
+	// Archive records what is deleted, where a policy asks for it; nil: nothing is held for that.
+	Archive Archive
 	// Enforced is told what a policy says of the deletion of an object, in words, when that is
 	// carried out; nil: nothing is told.
 	Enforced func(uid types.UID, policy string)
@@ -76,6 +79,22 @@ type Brake interface {
 	// Requested tells whether a deletion is held by which so many objects would also be deleted,
 	// where a policy lets most of them go.
 	Requested(o graph.Ref, by string, most, goes int) (held bool)
+	// Ended is told of an object that needs not be held any more.
+	Ended(uid types.UID)
+}
+
+// Unrecorded is an object that is deleted, and is to be recorded before it goes.
+type Unrecorded struct {
+	Root    graph.View
+	Deleted metav1.Time
+	Archive policies.Archiving
+	Keeps   func(schema.GroupResource) bool // its dependents that stay
+}
+
+// Archive records what is deleted.
+type Archive interface {
+	// Recorded says why an object is to wait; empty if it may go. failed: it could not be recorded.
+	Recorded(u Unrecorded) (why string, failed bool)
 	// Ended is told of an object that needs not be held any more.
 	Ended(uid types.UID)
 }
@@ -105,7 +124,7 @@ func New(o Options) (*Enforcer, error) {
 	}
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
-	e.propagator.enforced, e.propagator.shown = o.Enforced, o.Watcher.Shown
+	e.propagator.enforced, e.propagator.shown, e.propagator.archive = o.Enforced, o.Watcher.Shown, o.Archive
 	now := &board{}
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, now, m, o.Log)
 	e.status = &statusWriter{client: dyn, board: now, tell: rep.Policy, policies: o.Policies, order: ordererOf(o),

@@ -54,6 +54,7 @@ type propagator struct {
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	brake     Brake
+	archive   Archive                 // nil: nothing is recorded
 	collects  bool                    // the graph's decisions are carried out, here
 	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nothing is
 	shown     func(graph.Ref) bool    // tells whether the watches have shown what was written before; nil: they have
@@ -215,6 +216,10 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		return errWaits
 	}
 	s.limit(v.Ref, enforcement, &state)
+	if a := enforcement.Archive; a != nil && s.archive != nil && !state.braked() {
+		state.unrecorded, state.recordingFailed = s.archive.Recorded(
+			Unrecorded{Root: v, Deleted: *m.DeletionTimestamp, Archive: *a, Keeps: enforcement.Keeps})
+	}
 	state.referred = v.Dependents > 0
 	state.alone = !state.referred && state.unlisted == ""
 	step := nextStep(state)
@@ -225,10 +230,10 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
 
-// unshown tells whether an object that keeps dependents is about to go, and one may have been
+// unshown tells whether an object that keeps dependents, or is recorded with them, is about to go, and one may have been
 // written before it was deleted that no watch has shown.
 func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
-	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome()
+	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome() || e.Archive != nil
 	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
 		return false
 	}
@@ -328,6 +333,9 @@ func (s *propagator) holdLocked(uid types.UID) *holding {
 }
 
 func (s *propagator) forget(uid types.UID) {
+	if s.archive != nil {
+		s.archive.Ended(uid)
+	}
 	if s.brake != nil {
 		s.brake.Ended(uid)
 	}

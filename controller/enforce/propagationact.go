@@ -27,7 +27,9 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 			s.mu.Unlock()
 		}
 		s.rule(ref, "") // what was ruled before does not count any more
-		s.reporter.OnHold(v.Ref, step.why)
+		if !step.soon {
+			s.reporter.OnHold(v.Ref, step.why)
+		}
 		return errWaits
 	case len(step.release) > 0:
 		s.rule(ref, "")

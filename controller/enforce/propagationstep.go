@@ -32,6 +32,9 @@ type deletionState struct {
 	held bool
 	// uncounted: there may be more of them, since kinds are still being listed.
 	uncounted bool
+	// unrecorded is why it waits to be recorded; recordingFailed: that could not be done.
+	unrecorded      string
+	recordingFailed bool
 	// referred: something that was seen refers to the object.
 	referred bool
 	// given: the deletion has been given its propagation before.
@@ -46,6 +49,7 @@ type deletionState struct {
 type deletionStep struct {
 	wait        bool
 	late        bool // wait: see deletionState
+	soon        bool // wait: for Weir itself, so nobody is told
 	release     []graph.View
 	propagation metav1.DeletionPropagation
 	why         string
@@ -56,6 +60,7 @@ type deletionStep struct {
 //	policies undecided                        wait
 //	more goes than a brake lets through       wait, until a person has decided, or it is less
 //	it may be more: kinds are still listed    wait
+//	it is not recorded, and is to be          wait
 //	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
 //	Orphan is under way, or was carried out   where it is the built-in collector's, which waits for nothing that it does not see: wait for the lists of all
 //	                                          kinds, then release those that are left
@@ -78,6 +83,9 @@ func nextStep(s deletionState) deletionStep {
 		case s.uncounted:
 			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
 		}
+	}
+	if s.unrecorded != "" {
+		return deletionStep{wait: true, soon: !s.recordingFailed, why: s.unrecorded}
 	}
 	want := s.enforcement.Propagation
 	if want != v1beta1.Orphan && s.enforcement.KeepsSome() {
@@ -105,6 +113,11 @@ func nextStep(s deletionState) deletionStep {
 		return deletionStep{why: fmt.Sprintf("%s has been carried out: %s", want, by)}
 	}
 	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}
+}
+
+// braked tells whether a limit holds the deletion.
+func (s *deletionState) braked() bool {
+	return s.enforcement.Undecided || s.enforcement.Limit != nil && (s.held || s.uncounted)
 }
 
 // left are the dependents of some kinds that have still to be released.

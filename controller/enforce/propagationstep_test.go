@@ -117,6 +117,11 @@ func TestNextStepOfADeletion(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
+	unrecorded := deletionState{enforcement: enforcementOf(t, "archive: {}, propagation: {default: Foreground, "+keepsPods+"}", []string{weirs}),
+		finalizers: []string{weirs}, dependents: dependents, unrecorded: "it is being recorded"}
+	if got, want := nextStep(unrecorded).text(), "wait: it is being recorded"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
 	// The built-in collector may not see yet what Weir has waited for: Weir releases it.
 	waited := deletionState{enforcement: enforcementOf(t, "propagation: {default: Orphan}", []string{orphan, weirs}), finalizers: []string{orphan, weirs}, dependents: dependents, late: true, given: true, referred: true}
 	if got, want := nextStep(waited).text(), `release [pod rs]: 2 dependents are to be kept (DeletionPolicy "p")`; got != want {

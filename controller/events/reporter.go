@@ -28,6 +28,8 @@ const (
 	ReasonHeld             = v1beta1.ReasonDeletionHeld
 	ReasonWaveBlocked      = "WaveBlocked"
 	ReasonLeftBehind       = "LeftBehind"
+	ReasonNotRecorded      = "NotRecorded"
+	ReasonTreePurged       = "TreePurged"
 	ReasonHistoryRewound   = "HistoryRewound"
 	ReasonEnforced         = "Enforced"
 	ReasonNotEnforced      = "NotEnforced"
@@ -144,6 +146,16 @@ func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 // OnHold says on an object why its deletion does not go on.
 func (r *Reporter) OnHold(ref graph.Ref, why string) {
 	r.once(ref, ReasonHeld, why)
+}
+
+// NotRecorded says on an object that it was deleted though it could not be recorded.
+func (r *Reporter) NotRecorded(ref graph.Ref, why string) {
+	r.warn(r.object(ref), ReasonNotRecorded, why)
+}
+
+// TreePurged says on a DeletedTree, which is gone by then, why it was purged before its time.
+func (r *Reporter) TreePurged(name string, uid types.UID, why string) {
+	r.warn(&corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: name, UID: uid}, ReasonTreePurged, why)
 }
 
 // Blocked says on a namespace that its draining does not go on, and what it waits for.

@@ -38,6 +38,21 @@ func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 	return counted, known
 }
 
+// Goes is the object, and what Cascade counts, each as the graph saw it last.
+func (g *Graph) Goes(uid types.UID, kept func(schema.GroupResource) bool) (all []Ref, complete bool) {
+	entryID := g.find(uid)
+	if entryID == 0 || g.entries.at(entryID).node == 0 {
+		return nil, false
+	}
+	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}}
+	all = []Ref{g.refOf(g.entries.at(entryID).node)}
+	f.found = func(id uint32) {
+		f.along(g.nodes.at(id))
+		all = append(all, g.refOf(id))
+	}
+	return all, f.play(Search{UID: uid})
+}
+
 // CascadeWithin is Cascade of all that a Search says, which stops counting after so many references
 // and says then that it did; 0 is no bound.
 func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut bool) {

@@ -71,8 +71,8 @@ func readCRDs() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find CRDs in %s: %w", crdDir, err)
 	}
-	if len(files) != 4 {
-		return nil, fmt.Errorf("find four CRDs in %s: found %v", crdDir, files)
+	if len(files) != 6 {
+		return nil, fmt.Errorf("find six CRDs in %s: found %v", crdDir, files)
 	}
 	var out []*unstructured.Unstructured
 	for _, f := range files {

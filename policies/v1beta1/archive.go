@@ -14,6 +14,30 @@ const (
 	ReasonRecording = "Recording"
 )
 
+// Archive records an object that is deleted, and all that is deleted with it, in a DeletedTree. The
+// object stays, terminating, until that is durable. What cannot be recorded is held with
+// failurePolicy Fail, and let go with Ignore. Of several policies the one with the highest priority
+// applies. It applies where propagation applies, and not to CustomResourceDefinitions.
+type Archive struct {
+	// retentionSeconds is for how long the tree is kept, between a minute and a year.
+	//
+	// +optional
+	// +kubebuilder:default=604800
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=31536000
+	RetentionSeconds int64 `json:"retentionSeconds,omitempty"`
+
+	// exclude are resources of which nothing is recorded, though they are deleted. Left out,
+	// everything is recorded but what controllers of Kubernetes keep for themselves: Events,
+	// Leases, Endpoints and EndpointSlices.
+	//
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	Exclude []ResourceRule `json:"exclude,omitempty"`
+}
+
 // DeletedTree is what was deleted with one object: the object, and all that it owned. Its objects
 // are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace unwraps.
 //

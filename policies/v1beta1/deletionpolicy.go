@@ -42,8 +42,8 @@ type DeletionPolicy struct {
 
 // DeletionPolicySpec is what the user asks for.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake)",message="set propagation, protection or brake: a policy without any asks for nothing"
-// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents))",message="a policy for some users can have protection and propagation.allowed: what brake, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it"
+// +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake) || has(self.archive)",message="set propagation, protection, brake or archive: a policy without any asks for nothing"
+// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && !has(self.archive) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents))",message="a policy for some users can have protection and propagation.allowed: what brake, archive, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it"
 type DeletionPolicySpec struct {
 	// match says which objects the policy is about. Its conditions are always evaluated as for the
 	// DELETE of the object: object is null, oldObject is the object.
@@ -74,6 +74,12 @@ type DeletionPolicySpec struct {
 	//
 	// +optional
 	Brake Brake `json:"brake,omitzero"`
+
+	// archive records the object, and all that is deleted with it, so that it can be brought back.
+	// Left out, nothing is recorded.
+	//
+	// +optional
+	Archive *Archive `json:"archive,omitempty"`
 
 	// validationActions are what happens to a delete that protection or propagation.allowed
 	// rejects: Deny refuses it, Warn warns the client, Audit adds an audit annotation. Without Deny

@@ -1,0 +1,221 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/enforce"
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+const (
+	// DefaultMost is how many bytes all trees have together.
+	DefaultMost = 64 << 20
+	// recordsAtOnce is how many trees are recorded at the same time. Each takes a few megabytes.
+	recordsAtOnce = 2
+	// catalogueEvery is how often the catalogue is read again, and what has expired is purged.
+	catalogueEvery = time.Minute
+	// mostAlong is how many objects are remembered that were recorded with another. Past it all are
+	// forgotten: they are recorded once more.
+	mostAlong = 200_000
+)
+
+// Options are what a Recorder works with.
+type Options struct {
+	Store     *follow.Store
+	Requester *request.Client
+	Reporter  *events.Reporter
+	Archive   *archive.Store
+	Most      int64 // bytes of all trees together; 0: DefaultMost
+	Registry  prometheus.Registerer
+	Log       logr.Logger
+}
+
+// Recorder records the trees of roots that are held.
+type Recorder struct {
+	Options
+	metrics *metrics
+	queue   workqueue.TypedInterface[types.UID]
+
+	mu    sync.Mutex
+	roots map[types.UID]*root
+	along map[types.UID]struct{} // recorded with a root that went
+	trees []entry
+	read  bool // the catalogue has been
+}
+
+// root is an object that is held until its tree is durable.
+type root struct {
+	enforce.Unrecorded
+	done bool
+	err  error // why it was not recorded when that was tried last
+}
+
+// New prepares a Recorder. Nothing is sent before Run.
+func New(o Options) *Recorder {
+	if o.Most == 0 {
+		o.Most = DefaultMost
+	}
+	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), roots: map[types.UID]*root{}, along: map[types.UID]struct{}{},
+		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
+	o.Archive.Room = r.room
+	return r
+}
+
+// Recorded says why a root is to wait: its tree is not durable yet. Empty: it is, or the root goes
+// without.
+func (r *Recorder) Recorded(u enforce.Unrecorded) (why string, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.roots[u.Root.UID]
+	switch {
+	case known == nil && r.wentAlongLocked(u.Root):
+		return "", false
+	case known == nil:
+		r.roots[u.Root.UID] = &root{Unrecorded: u}
+		r.queue.Add(u.Root.UID)
+		return "the deletion is held until what goes with it is recorded", false
+	case known.done:
+		return "", false
+	case known.err == nil:
+		return "the deletion is held until what goes with it is recorded", false
+	case !u.Archive.Fail:
+		known.done = true
+		r.metrics.recorded.WithLabelValues("unrecorded").Inc()
+		r.Reporter.NotRecorded(u.Root.Ref, fmt.Sprintf("deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
+		return "", false
+	}
+	why = fmt.Sprintf("the deletion is held: what goes with it cannot be recorded, and DeletionPolicy %q has failurePolicy Fail: %v. "+
+		"It is tried again. To let it go unrecorded, set failurePolicy to Ignore", u.Archive.By, known.err)
+	known.Unrecorded = u
+	r.queue.Add(u.Root.UID)
+	return why, true
+}
+
+// wentAlongLocked tells whether an object was recorded with an owner because of which it goes now.
+func (r *Recorder) wentAlongLocked(v graph.View) bool {
+	if _, along := r.along[v.UID]; !along {
+		return false
+	}
+	for _, o := range v.Owners {
+		if o.Verdict == "absent" || o.Verdict == "waiting" {
+			return true
+		}
+	}
+	return false
+}
+
+// Ended is told of an object that is not held any more.
+func (r *Recorder) Ended(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.roots, uid)
+}
+
+// Run records until ctx ends. again is told of a root about which there is something new.
+func (r *Recorder) Run(ctx context.Context, again func(types.UID)) {
+	var wg sync.WaitGroup
+	await.Work(&wg, recordsAtOnce, r.queue, func(uid types.UID) { r.work(ctx, uid, again) })
+	for ctx.Err() == nil {
+		if err := r.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			r.Log.Info("cannot read the catalogue of deleted trees, will try again", "err", err.Error())
+		}
+		_ = await.Pause(ctx, catalogueEvery)
+	}
+	r.queue.ShutDown()
+	wg.Wait()
+}
+
+func (r *Recorder) work(ctx context.Context, uid types.UID, again func(types.UID)) {
+	r.mu.Lock()
+	known := r.roots[uid]
+	var u enforce.Unrecorded
+	if known != nil {
+		u = known.Unrecorded
+	}
+	r.mu.Unlock()
+	if known == nil || ctx.Err() != nil {
+		return
+	}
+	err := r.record(ctx, u)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		r.metrics.recorded.WithLabelValues("failed").Inc()
+		r.Log.Info("cannot record what goes with an object", "object", u.Root.Ref.String(), "uid", uid, "err", err.Error())
+	}
+	r.mu.Lock()
+	known.done, known.err = err == nil, err
+	r.mu.Unlock()
+	if err == nil || !u.Archive.Fail {
+		again(uid)
+	}
+}
+
+// errUnread: nothing is recorded before it is known how much there is.
+var errUnread = errors.New("the catalogue of deleted trees has not been read yet")
+
+// record writes the tree of a root, unless a leader before has.
+func (r *Recorder) record(ctx context.Context, u enforce.Unrecorded) error {
+	r.mu.Lock()
+	read, there := r.read, false
+	for _, e := range r.trees {
+		there = there || e.durable && e.root == string(u.Root.UID)
+	}
+	r.mu.Unlock()
+	if !read {
+		if err := r.tidy(ctx, time.Now()); err != nil {
+			return errors.Join(errUnread, err)
+		}
+		return r.record(ctx, u)
+	}
+	if there {
+		return nil
+	}
+	now := time.Now()
+	gvk := r.Requester.KindOf(u.Root.Kind)
+	tree := &v1beta1.DeletedTree{Spec: v1beta1.DeletedTreeSpec{
+		Root: v1beta1.DeletedRoot{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: u.Root.Kind.Resource,
+			Namespace: u.Root.Namespace, Name: u.Root.Name, UID: string(u.Root.UID)},
+		DeletionTime: u.Deleted, ExpirationTime: metav1.NewTime(now.Add(u.Archive.Retention)),
+	}}
+	reading := &reading{Recorder: r, Unrecorded: u, tree: tree, got: map[types.UID]uint64{}}
+	err := r.Archive.Write(ctx, tree, reading.objects(ctx))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.dropLocked(tree.Name)
+		if tree.Name != "" { // each attempt has another, and users are told once
+			err = errors.New(strings.ReplaceAll(err.Error(), tree.Name, "TREE"))
+		}
+		return err
+	}
+	r.setLocked(entryOf(tree))
+	if len(r.along)+len(reading.got) > mostAlong {
+		clear(r.along)
+	}
+	for uid := range reading.got {
+		r.along[uid] = struct{}{}
+	}
+	r.metrics.recorded.WithLabelValues("recorded").Inc()
+	r.Log.Info("recorded what goes with an object", "object", u.Root.Ref.String(), "uid", u.Root.UID, "tree", tree.Name,
+		"objects", tree.Status.Objects, "bytes", tree.Status.Bytes, "missed", tree.Status.MissedObjects)
+	return nil
+}

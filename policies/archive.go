@@ -1,0 +1,83 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// unrecorded are resources that controllers make again by themselves, and that nobody restores.
+var unrecorded = []schema.GroupResource{
+	{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
+	{Resource: "endpoints"}, {Group: "discovery.k8s.io", Resource: "endpointslices"},
+}
+
+// Archiving is how an object that is deleted is recorded before it goes.
+type Archiving struct {
+	By        string // the policy
+	Retention time.Duration
+	// Fail holds what cannot be recorded. Else it goes, unrecorded.
+	Fail    bool
+	exclude []v1beta1.ResourceRule
+}
+
+// Records tells whether objects of a resource are recorded.
+func (a *Archiving) Records(gr schema.GroupResource) bool {
+	return !slices.Contains(unrecorded, gr) && !namesResource(a.exclude, gr)
+}
+
+// archives is what a policy that archives asks for; nil for none.
+func (c *compiled) archives() *Archiving {
+	if c == nil {
+		return nil
+	}
+	a := c.deletion.archive
+	return &Archiving{By: c.key.Name, Retention: time.Duration(a.RetentionSeconds) * time.Second,
+		Fail: c.failurePolicy == v1beta1.Fail, exclude: a.Exclude}
+}
+
+// archiving is the first policy that matches and archives; nil if there is none. Weir's finalizer
+// is what holds the object until it is recorded, so it is about what a brake may be about.
+func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
+	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+		return nil
+	}
+	for i, c := range ask.policies {
+		if c.deletion.archive != nil && !c.onTrial() && ask.matches(i) {
+			return c
+		}
+	}
+	return nil
+}
+
+// archive finds the policy by which an object is recorded when it is deleted. Refused is only what
+// nothing could hold: dependents that another collector deletes at once.
+func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *compiled {
+	by := s.archiving(q, ask)
+	if by == nil || !q.Part.has(by) {
+		return nil
+	}
+	if by.failurePolicy == v1beta1.Fail && !object(q.NamespaceObject).terminating() && w.policy != v1beta1.Orphan && w.beginsAtOnce(q) {
+		d.AsksCollector = d.AsksCollector || q.Collector == CollectorUnknown
+		ask.v.add(by, finding{code: 403,
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: it is to be recorded first, and the cluster's garbage collector would begin at once", q.what()),
+			way:  fmt.Sprintf("To have it recorded, and then deleted: kubectl delete %s --cascade=background", q.kubectl()),
+		}, by.actions)
+	}
+	return by
+}
+
+func (c *compiled) compileArchive(a *v1beta1.Archive) {
+	c.warnOfNotPropagated("spec.archive")
+	if c.about(definitions) && namesResource(c.resources, definitions) {
+		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted", definitions))
+	}
+	for i, r := range a.Exclude {
+		c.checkResource(r, field.NewPath("spec", "archive", "exclude").Index(i))
+	}
+}
