@@ -98,12 +98,14 @@ func (r *reading) changed() (map[place][]graph.Ref, error) {
 	var all []graph.Ref
 	complete := false
 	r.Store.Read(func(g *graph.Graph) { all, complete = g.Goes(r.Root.UID, r.Keeps) })
+	unlisted := r.Store.Incomplete(r.Root.UID)
 	switch {
-	case complete:
+	case complete && unlisted == "":
 	case r.Archive.Fail:
-		return nil, fmt.Errorf("not all kinds are listed yet: %s", r.Store.Incomplete(r.Root.UID))
+		return nil, fmt.Errorf("what depends on it is not known, since not all kinds are listed: %s", unlisted)
 	case len(r.got) == 0:
-		r.tree.Status.Missed = []v1beta1.MissedObject{{Object: r.Root.Ref.String(), Why: words.Cut("of what goes with it, that of kinds that are not listed yet: "+r.Store.Incomplete(r.Root.UID), 1024)}}
+		r.tree.Status.Missed = []v1beta1.MissedObject{{Object: words.Cut(r.Root.Ref.String(), 640),
+			Why: words.Cut("it may have dependents of kinds that are not listed: "+unlisted, 1024)}}
 	}
 	changed := map[place][]graph.Ref{}
 	for i, ref := range all {

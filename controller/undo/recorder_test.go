@@ -180,6 +180,37 @@ func TestAFullArchive(t *testing.T) {
 	}
 }
 
+// TestOfAKindThatIsNotListedNothingIsMissedUnsaid: dependents of it may be there.
+func TestOfAKindThatIsNotListedNothingIsMissedUnsaid(t *testing.T) {
+	for _, more := range []string{"", ", failurePolicy: Fail"} {
+		recorded(t, more, func(c *clustertest.Cluster) {
+			c.Serve("example.com/v1", "widgets", "Widget", true, clustertest.AllVerbs)
+			down := true
+			c.Reply(func(r apitest.Request) *apitest.Reply {
+				if down && strings.HasSuffix(r.Path, "/widgets") {
+					return &apitest.Reply{Code: 500, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+						Status: metav1.StatusFailure, Code: 500, Message: "broken"}}
+				}
+				return nil
+			})
+			c.Start()
+			c.API.Put("configmaps", configMap("a", terminating))
+			c.Pass(time.Minute)
+			if more == "" {
+				wantKept(c, "a: ConfigMap/a Pod/p Pod/q missed configmaps shop/a")
+				return
+			}
+			c.MustBeThere("configmaps/shop/a", "pods/shop/p")
+			if told := c.Reported("DeletionHeld"); len(told) == 0 || !strings.Contains(told[0], "not all kinds are listed: widgets.example.com") {
+				c.Errorf("%q", told)
+			}
+			down = false
+			c.Pass(5 * time.Minute)
+			wantKept(c, "a: ConfigMap/a Pod/p Pod/q")
+		})
+	}
+}
+
 // TestALeaderThatEndsLeavesNothingUnrecorded: it is killed while it writes. The next one records
 // all of it, and purges what the first has left.
 func TestALeaderThatEndsLeavesNothingUnrecorded(t *testing.T) {
