@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -70,6 +71,20 @@ func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *
 		}, by.actions)
 	}
 	return by
+}
+
+// hold says that the controller holds the object for a brake, or until it is recorded, and what the
+// object is to carry for that.
+func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
+	by := cmp.Or(brake, archive)
+	if by == nil {
+		return Wanted{}
+	}
+	if brake != nil {
+		d.BrakedBy = brake.key.Name
+	}
+	d.Enforced = enforced
+	return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}
 }
 
 func (c *compiled) compileArchive(a *v1beta1.Archive) {

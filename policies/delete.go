@@ -39,7 +39,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	ask := s.askDeletions(q, &v)
 	way := s.propagationOf(q, ask)
 	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
-	var brake, archive *compiled
+	var brake *compiled
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes, and a refusal would only be in the way, but for what is
 		// protected from the collectors, too.
@@ -58,18 +58,11 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		brake, asks = s.brake(q, way, ask)
 		d.AsksCollector = d.AsksCollector || asks
 	}
-	archive = s.archive(q, way, ask, d)
+	archive := s.archive(q, way, ask, d)
 	// Nothing can be put on an object that terminates; of what carries the finalizer the controller
 	// enforces the propagation then.
 	enforced := len(v.refused) == 0 && !terminates
-	var wanted Wanted
-	if archive != nil {
-		d.Enforced, wanted = enforced, Wanted{By: archive.key.Name, Finalizers: []string{v1beta1.Finalizer}}
-	}
-	if brake != nil {
-		d.BrakedBy, d.Enforced = brake.key.Name, enforced
-		wanted = Wanted{By: brake.key.Name, Finalizers: []string{v1beta1.Finalizer}}
-	}
+	wanted := d.hold(brake, archive, enforced)
 	if way.by != nil && q.Part.has(way.by) {
 		if optionAsks(q) == v1beta1.Background && way.policy != v1beta1.Background {
 			v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})

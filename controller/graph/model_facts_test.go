@@ -199,11 +199,11 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	if ok != wantOK || !gocmp.Equal(want, got) {
 		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s", uid, turn, ok, wantOK, gocmp.Diff(want, got))
 	}
-	n, goes, goesOK := 0, []graph.Ref(nil), false
+	n := 0
 	for _, f := range got {
 		n += f.Count
 	}
-	if goes, goesOK = h.Graph.Goes(uid, kept); goesOK != ok || len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
+	if goes, goesOK := h.Graph.Goes(uid, kept); goesOK != ok || len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
 		return fmt.Sprintf("with %s go %v (known %t), and %d are counted", uid, goes, goesOK, n)
 	}
 	if got, want := h.Graph.Depends(uid, other, 1000), h.model.depends(uid, other); got != want {
