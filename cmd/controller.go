@@ -137,7 +137,8 @@ func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token
-		o.Webhooks.BrakeUsers, o.Webhooks.InProcessOff = f.braking(), f.inProcess == inProcessOff
+		o.Webhooks.BrakeUsers = f.braking()
+		o.Webhooks.InProcessOff, o.Webhooks.InProcessOverlap = f.inProcess == inProcessOff, f.overlap
 	}
 	c, err := controller.New(o)
 	if err != nil {

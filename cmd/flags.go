@@ -143,6 +143,7 @@ type collectorFlags struct {
 	backFillQPS  float64
 	inProcess    string
 	archiveMiB   int
+	overlap      time.Duration
 	shadowLate   time.Duration
 	shadowReport string
 	beside       bool
@@ -181,6 +182,7 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
 	fs.StringVar(&f.inProcess, "in-process", inProcessValidate, "Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not said where the webhook is")
 	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how large the records of what was deleted are together, where a policy archives, compressed, in MiB; when they would be larger, the oldest go of the namespace that has more than its share")
+	forTests(fs, "test-in-process-overlap", &f.overlap, 30*time.Second)
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -38,6 +39,12 @@ func (w *fixture) written(ctx context.Context) (out []string, err error) {
 func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
 	t.Parallel()
 	w, p := newPaired(t, companion, plane.Options{Controllers: plane.All})
+	p.controller.Kill()
+	controller, err := startController(context.WithoutCancel(t.Context()), w.plane, companion, p.url, "--test-in-process-overlap=0s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(controller.Kill)
 	selected := func(label string) string {
 		return "  match: {resources: [{apiGroups: [''], resources: [configmaps, replicationcontrollers]}], HERE, objectSelector: {matchLabels: {" + label + "}}}\n" +
 			"  protection: {confirmation: Required}\n"
@@ -63,7 +70,14 @@ func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
 	`)
 	w.mustKubectl("label", "configmap", "boss", "keep=yes")
 	w.mustKubectl("label", "rc", "web", "keep=yes")
-	p.controller.Kill()
+	w.until("less comes to the webhook", func(ctx context.Context) (bool, error) {
+		c, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(c.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool {
+			return h.Name == "left.delete.weir.dev"
+		}), err
+	})
+	w.mustBeRefused("may not be deleted without confirmation", "delete", "configmap", "boss")
+	controller.Kill()
 	p.hook.Kill()
 	w.mustKubectl("delete", "validatingwebhookconfiguration", "weir")
 

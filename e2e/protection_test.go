@@ -56,12 +56,13 @@ func (w *fixture) protectConfigMaps(protection string) {
   protection: `+protection)
 }
 
-// awaitRefusal waits until weir refuses what kubectl asks for, which it only tries.
+// awaitRefusal waits until weir, or the API server by what weir wrote, refuses what kubectl asks
+// for, which it only tries.
 func (w *fixture) awaitRefusal(args ...string) {
 	w.Helper()
 	w.until("kubectl "+strings.Join(args, " ")+" is refused", func(context.Context) (bool, error) {
 		out, err := w.kubectl(append(args, "--dry-run=server")...)
-		return err != nil && strings.Contains(out, "denied the request"), nil
+		return err != nil && (strings.Contains(out, "denied the request") || strings.Contains(out, "denied request")), nil
 	})
 }
 

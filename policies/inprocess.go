@@ -26,6 +26,9 @@ type InProcess struct {
 	Binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	// LeftOut are the parts of the policy that need Weir.
 	LeftOut []LeftOut
+	// Judged are the webhooks whose requests about the policy the API server judges as they would:
+	// to them only is left what LeftToWeir says.
+	Judged []Webhook
 }
 
 // LeftOut is a part of a policy that the API server cannot judge, and why.
@@ -66,6 +69,7 @@ type inProcess struct {
 	set         *Set
 	c           *compiled
 	beside      bool                                // Weir judges, too
+	second      bool                                // the propagation of another policy may hold
 	deletes     bool                                // it judges DELETEs
 	updates     func(schema.GroupResource) []string // subresources whose updates it judges; nil: none
 	creates     bool
@@ -260,7 +264,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if len(propagation.Allowed) == 0 {
 		return
 	}
-	if p.comesSecond() {
+	if p.second = p.comesSecond(); p.second {
 		return
 	}
 	p.deletes = true
@@ -413,11 +417,41 @@ func (p *inProcess) result(v *version.Version) InProcess {
 	for _, a := range p.c.actions {
 		actions = append(actions, admissionregistrationv1.ValidationAction(a))
 	}
+	if out.Judged = p.judged(); p.beside && len(out.Judged) == 0 {
+		fails = admissionregistrationv1.Ignore // Weir says why
+	}
 	objects := inProcessOf(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fails, MatchConstraints: constraints, MatchConditions: p.conditions,
 		Variables: p.variables, Validations: p.validations,
 	}, actions)
 	out.Admission, out.Binding = objects.Admission, objects.Binding
+	return out
+}
+
+// judged are the webhooks that have nothing to add about the policy. Only Weir says of a condition
+// that fails no more than its class. And what costs the API server too much it lets pass under
+// Ignore, where Weir refuses: who writes an object decides how many owners it names.
+func (p *inProcess) judged() (out []Webhook) {
+	if len(p.c.conditions) > 0 || p.c.failurePolicy != v1beta1.Fail && p.c.owners != nil &&
+		p.c.owners.BlockOwnerDeletion == v1beta1.BlockDeny {
+		return nil
+	}
+	if o := p.c.owners; o != nil {
+		if o.Rules == nil && o.BlockOwnerDeletion != v1beta1.BlockRequirePermission &&
+			o.BlockOwnerDeletion != v1beta1.BlockClear {
+			out = append(out, WebhookOwners)
+		}
+		return out
+	}
+	d := p.c.deletion
+	if way := d.propagation; d.brake != nil || d.protection != nil && d.protection.MaxDependents != nil ||
+		way != nil && (way.Default != "" || len(way.Dependents) > 0 || p.second) {
+		return nil
+	}
+	out = append(out, WebhookDelete, WebhookGuard)
+	if !slices.ContainsFunc(p.left, func(l LeftOut) bool { return l.Field == "spec.protection.guardSelection" }) {
+		out = append(out, WebhookSelection)
+	}
 	return out
 }
 

@@ -67,6 +67,7 @@ type entry struct {
 	part       Part
 	conditions bool
 	eviction   bool // of pods, which is no DELETE
+	left       bool // the API server judges, and leaves some to Weir
 	policies   []*compiled
 }
 
@@ -75,14 +76,24 @@ type entry struct {
 // names: what the API server stores, and lets be listed, patched and deleted. Whatever else it
 // serves is not to be deleted, and must not wait for a webhook.
 func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
+	return s.WebhooksBeside(kept, nil)
+}
+
+// WebhooksBeside are those that are needed where the API server judges some of the policies by
+// itself.
+func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][]Webhook) []WebhookRules {
 	var entries []entry
 	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
+		left := !eviction && slices.Contains(judged[c.key], w)
+		if left && (w == WebhookSelection || w == WebhookOwners) {
+			return
+		}
 		i := slices.IndexFunc(entries, func(e entry) bool {
-			return e.webhook == w && e.part == p && e.conditions == conditions && e.eviction == eviction
+			return e.webhook == w && e.part == p && e.conditions == conditions && e.eviction == eviction && e.left == left
 		})
 		if i < 0 {
 			i = len(entries)
-			entries = append(entries, entry{webhook: w, part: p, conditions: conditions, eviction: eviction})
+			entries = append(entries, entry{webhook: w, part: p, conditions: conditions, eviction: eviction, left: left})
 		}
 		entries[i].policies = append(entries[i].policies, c)
 	}
@@ -192,6 +203,11 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		out.Rules = []admissionregistrationv1.RuleWithOperations{evictions()}
 		return out
 	}
+	if e.left {
+		out.Name = "left." + out.Name
+		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{
+			Name: "left-to-weir", Expression: s.leftToWeir(e.webhook)})
+	}
 	out.MatchConditions = append(out.MatchConditions, e.whom(kept)...)
 	ops := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	var subresources func(schema.GroupResource) []string
@@ -217,6 +233,17 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	}
 	out.Rules = webhookRules(resources, ops, subresources)
 	return out
+}
+
+// leftToWeir says in CEL which DELETEs Weir judges where the API server does by itself: by itself it
+// knows no digest of what goes along, judges no collector of Weir's, and tells nothing in a dry run.
+func (s *Set) leftToWeir(w Webhook) string {
+	of, key := "oldObject.metadata.annotations", celString(v1beta1.ConfirmDeleteAnnotation)
+	confirmed := has("oldObject", "annotations") + " && " + key + " in " + of + " && " + of + "[" + key + "].contains('/')"
+	if w == WebhookGuard {
+		return "request.userInfo.username in " + celList(s.self) + " || " + confirmed
+	}
+	return "has(request.dryRun) && request.dryRun || " + confirmed
 }
 
 // onFinalizers restricts an entry to what may change which finalizers an object is to have.

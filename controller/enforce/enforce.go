@@ -153,7 +153,8 @@ func New(o Options) (*Enforcer, error) {
 		if namespace := o.Webhooks.CanaryNamespace; namespace != "" {
 			e.inProcess = &inProcess{client: admission, version: discovery.NewDiscoveryClient(admission.RESTClient()),
 				leases: leases.Leases(namespace), namespace: namespace, owners: e.configurator.owners, policies: o.Policies,
-				board: now, off: o.Webhooks.InProcessOff, log: o.Log}
+				board: now, off: o.Webhooks.InProcessOff, overlap: o.Webhooks.InProcessOverlap, log: o.Log}
+			e.configurator.board = now
 		}
 	}
 	return e, nil

@@ -48,7 +48,11 @@ type inProcess struct {
 	policies  *live.State
 	board     *board
 	off       bool
-	log       logr.Logger
+	// overlap is for how long both judge before less comes to the webhook.
+	overlap time.Duration
+	log     logr.Logger
+
+	since time.Time // when it was first proven for the policies in force
 }
 
 // judged is what is known of what the API server judges by itself.
@@ -59,6 +63,16 @@ type judged struct {
 	waits bool
 	// proven: the API server judges by all that was written.
 	proven bool
+	// alone are the webhooks that are not asked any more about a policy; nil: all are.
+	alone map[policies.PolicyKey][]policies.Webhook
+}
+
+// instead are the webhooks that need not be asked about policies in force.
+func (j *judged) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
+	if j.of != inForce {
+		return nil
+	}
+	return j.alone
 }
 
 func (p *inProcess) run(ctx context.Context) {
@@ -71,6 +85,7 @@ func (p *inProcess) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		p.handOver(&is, now.judged)
 		p.board.update(func(s *snapshot) { s.judged = is })
 		if err != nil && !failing {
 			p.log.Info("cannot bring ValidatingAdmissionPolicies up to date, will try again", "err", err.Error())
@@ -94,10 +109,24 @@ func (p *inProcess) run(ctx context.Context) {
 	}
 }
 
+// handOver has less come to the webhook once both have judged for the overlap.
+func (p *inProcess) handOver(is *judged, was judged) {
+	if !is.proven || is.waits {
+		is.alone = nil
+		return
+	}
+	if !was.proven || was.waits || was.of != is.of {
+		p.since = time.Now()
+	}
+	if time.Since(p.since) < p.overlap {
+		is.alone = nil
+	}
+}
+
 // keep brings what is there up to date, and finds out whether the API server judges by it. free:
 // the webhook judges the policies of the set.
 func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is judged, err error) {
-	is.of, is.says = set, map[policies.PolicyKey]reach{}
+	is.of, is.says, is.alone = set, map[policies.PolicyKey]reach{}, map[policies.PolicyKey][]policies.Webhook{}
 	known := map[string]bool{} // the names of what may be there for a policy
 	for _, s := range set.Statuses() {
 		known[inProcessName(s.Policy)] = true
@@ -123,7 +152,7 @@ func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is 
 		o, err := p.bring(ctx, one, have[name], owners, free)
 		switch {
 		case err == nil:
-			stored[name] = o
+			stored[name], is.alone[one.Policy] = o, one.Judged
 		case errors.Is(err, errAfterWebhook):
 			is.waits = true
 			is.says[one.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonInProgress, err.Error()}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +24,15 @@ type alone struct {
 	*apitest.Server
 	version string
 	refuses string // requests to write that are answered with 403
-	judges  bool
+
+	mu     sync.Mutex
+	judges bool
+}
+
+func (a *alone) setJudges(judges bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.judges = judges
 }
 
 const admissionPolicies = "validatingadmissionpolicies.admissionregistration.k8s.io/"
@@ -50,7 +60,10 @@ func (a *alone) canary(r apitest.Request) *apitest.Reply {
 	if err := json.Unmarshal([]byte(r.Body), &o); err != nil || len(o.DryRun) != 1 {
 		return apitest.Refuse(400, "BadRequest", "no dry run")
 	}
-	for _, name := range a.names("weir-canary-") {
+	names := a.names("weir-canary-")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range names {
 		if a.judges && *o.PropagationPolicy == metav1.DeletePropagationOrphan {
 			return apitest.Refuse(403, "Forbidden", policies.InProcessAnswer(name, *o.GracePeriodSeconds))
 		}
@@ -172,6 +185,45 @@ func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 		p.off = true
 		step("off, when the webhook judges", false, "False NeedsWeir: Off", "weir-deletionpolicy-p")
 		step("it does", true, "False NeedsWeir: Off")
+	})
+}
+
+// TestTheWebhookIsAskedUntilBothHaveJudgedForAWhile, and again before anything changes.
+func TestTheWebhookIsAskedUntilBothHaveJudgedForAWhile(t *testing.T) {
+	api := newAlone()
+	required := "protection: {confirmation: Required, inCascades: Ignore}"
+	api.Put("deletionpolicies", delpol("p", "configmaps", required))
+	inForce(t, api.Server, func(t *testing.T, state *live.State) {
+		p := api.keeper(state)
+		p.overlap = 30 * time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.run(ctx) }()
+		c := &configurator{policies: state, board: p.board}
+		asked := func(what string, want bool, after time.Duration) {
+			t.Helper()
+			elapse(after)
+			if got := len(c.instead(state.Set())) == 0; got != want {
+				t.Errorf("%s: the webhook is asked: %t", what, got)
+			}
+		}
+		asked("both judge", true, 29*time.Second)
+		asked("they have", false, 20*time.Second)
+		api.setJudges(false)
+		asked("the API server does not any more", true, 16*time.Second)
+		api.setJudges(true)
+		asked("it does again", true, 29*time.Second)
+		asked("for a while", false, 20*time.Second)
+		changed := state.Changed()
+		api.Put("deletionpolicies", delpol("p", "secrets", required))
+		<-changed
+		asked("another policy", true, 0)
+		asked("which the webhook is not asked about yet", true, time.Minute)
+		p.board.update(func(s *snapshot) { s.asked.of = state.Set() })
+		asked("it is", true, 20*time.Second)
+		asked("for a while", false, 30*time.Second)
+		cancel()
+		<-done
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,8 @@ type WebhookTarget struct {
 	BrakeUsers []string
 	// InProcessOff: the API server judges nothing by itself.
 	InProcessOff bool
+	// InProcessOverlap is for how long both judge.
+	InProcessOverlap time.Duration
 }
 
 // Tokener says which token the paths begin with.
@@ -101,6 +104,7 @@ type configurator struct {
 	// none before it is known.
 	kept   func() []schema.GroupResource
 	canary *canary // nil: it is not watched whether the API server asks, or have policies looked at
+	board  *board  // nil: the API server judges nothing by itself
 	log    logr.Logger
 
 	remembered bool // what was written before the first write; see remember
@@ -123,7 +127,7 @@ func (c *configurator) run(ctx context.Context) {
 	defer kinds.Stop()
 	for {
 		changed, renewed, token := c.policies.Changed(), c.target.Certificates.Changed(), c.target.Token.Changed()
-		pause := configureEvery
+		pause, instead := configureEvery, c.instead(c.policies.Set())
 		if err := c.apply(ctx); err != nil && ctx.Err() == nil {
 			c.canary.unconfigured(err)
 			if !failing {
@@ -139,7 +143,9 @@ func (c *configurator) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-kinds.C: // a '*' means those that have come, too
-				same = !c.policies.Set().Wildcard() || slices.Equal(before, c.kept())
+				set := c.policies.Set()
+				same = (!set.Wildcard() || slices.Equal(before, c.kept())) &&
+					reflect.DeepEqual(instead, c.instead(set))
 				continue
 			case <-changed:
 			case <-renewed:
@@ -151,7 +157,17 @@ func (c *configurator) run(ctx context.Context) {
 	}
 }
 
-// lookAtKinds is how often it is looked whether other kinds are served.
+// instead are the webhooks that the API server need not ask.
+func (c *configurator) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
+	if c.board == nil {
+		return nil
+	}
+	now, _ := c.board.read()
+	return now.judged.instead(inForce)
+}
+
+// lookAtKinds is how often it is looked whether other kinds are served, or the API server judges
+// otherwise by itself.
 const lookAtKinds = time.Second
 
 // apply makes both configurations what they should be.
@@ -160,7 +176,7 @@ func (c *configurator) apply(ctx context.Context) error {
 	if len(kept) == 0 && set.Wildcard() {
 		return errors.New("the kinds that the API server serves are not known")
 	}
-	rules := set.Webhooks(kept)
+	rules := set.WebhooksBeside(kept, c.instead(set))
 	var by called
 	fresh := managed()
 	if len(c.target.BrakeUsers) > 0 {
