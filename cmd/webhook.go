@@ -229,7 +229,7 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	m.follow("events", record)
 	m.follow("requests", requests.Run)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Seal: token.Seal, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

@@ -110,7 +110,7 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 // howToDelete is how protected objects are deleted, as far as the user may know which they are:
 // nothing comes behind what is pasted.
 func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdict) []string {
-	if l.by.deletion.protection.Confirmation != v1beta1.ConfirmationRequired {
+	if !l.by.deletion.protection.Confirmation.Asked() {
 		return nil
 	}
 	var out, closed []string
@@ -129,7 +129,10 @@ func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdic
 		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
 	}
 	how := "confirm and delete again"
-	if len(closed) > 0 {
+	switch {
+	case l.by.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson:
+		how = "have a second person confirm them, and delete again"
+	case len(closed) > 0:
 		how = haveConfirmed("them", strings.Join(closed, " and "))
 	}
 	return []string{"To delete them too, " + how + ": " + strings.Join(out, " && ")}
@@ -158,7 +161,7 @@ func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
 		for _, o := range l.objects {
 			if (&verdict{}).mayList(&q, o.resource, o.name) {
 				p := Protected{Resource: o.resource, Name: o.name, By: l.by.key}
-				if l.by.deletion.protection.Confirmation == v1beta1.ConfirmationRequired {
+				if l.by.deletion.protection.Confirmation.Asked() {
 					p.Confirm = o.confirm
 				}
 				out = append(out, p)

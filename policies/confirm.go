@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -17,14 +19,14 @@ import (
 // for 30 ms by that.
 const MostConfirmed = 100_000
 
-// confirmed tells whether a DELETE is confirmed, and if it was and is not any more, why.
-func (q *Question) confirmed(w propagation) (yes bool, stale string) {
-	o := q.judged()
-	uid, digest, exact := strings.Cut(o.annotation(v1beta1.ConfirmDeleteAnnotation), "/")
-	switch {
-	case uid == "" || uid != string(o.uid()):
-		return false, ""
-	case !exact:
+// confirmed tells whether a DELETE is confirmed as a policy asks for it, and if it was and is not
+// any more, or does not count, why.
+func (s *Set) confirmed(q *Question, c *compiled, w propagation) (yes bool, stale string) {
+	if yes, stale = s.confirmedForAny(q, c); !yes {
+		return false, stale
+	}
+	_, digest, exact := strings.Cut(q.judged().annotation(v1beta1.ConfirmDeleteAnnotation), "/")
+	if !exact {
 		return true, ""
 	}
 	now, known := q.digest(w)
@@ -39,8 +41,48 @@ func (q *Question) confirmed(w propagation) (yes bool, stale string) {
 	return true, ""
 }
 
+// confirmedForAny tells the same, whatever goes with the object.
+func (s *Set) confirmedForAny(q *Question, c *compiled) (yes bool, why string) {
+	o := q.judged()
+	value := o.annotation(v1beta1.ConfirmDeleteAnnotation)
+	uid, _, _ := strings.Cut(value, "/")
+	if uid == "" || uid != string(o.uid()) {
+		return false, ""
+	}
+	p, r := c.deletion.protection, recordOf(o)
+	second := p.Confirmation == v1beta1.ConfirmationSecondPerson
+	switch valid := validFor(p); {
+	case r == record{} && q.Sealed == nil && !second:
+		return true, "" // there is no key: what is written is believed
+	case r == record{}:
+		return false, "; it carries a confirmation that Weir's webhook did not see being written, so it is not " +
+			"known whose: write it again"
+	case q.Sealed != nil && !q.Sealed(r.text(uid, value), r.seal):
+		return false, "; who confirmed it was not written by Weir, or not about this object: write the confirmation again"
+	case !q.Now.IsZero() && q.Now.Sub(r.at) > valid:
+		return false, fmt.Sprintf("; it was confirmed by %q at %s, and that held for %s",
+			r.by, r.at.Format(time.RFC3339), duration.HumanDuration(valid))
+	case !second:
+	case isMachine(r.by):
+		return false, fmt.Sprintf("; it was confirmed by %q, which is no person", r.by)
+	case s.collects(q) && !object(q.NamespaceObject).terminating():
+		return false, fmt.Sprintf("; it was confirmed by %q, and a collector does not say for whom it deletes: "+
+			"it has to be deleted by itself", r.by)
+	case r.by == q.User.Name:
+		return false, fmt.Sprintf("; it was confirmed by %q, who also deletes it: another person may delete it now", r.by)
+	}
+	return true, ""
+}
+
+// isMachine tells whether a user is no person: who can act as one service account can often act as
+// another.
+func isMachine(user string) bool {
+	return strings.HasPrefix(user, accountPrefix) || strings.HasPrefix(user, "system:node:")
+}
+
 // howToConfirm is a command. It is pasted: nothing may come behind it on its line. Who confirmed it
-// for what goes along is told how to do that again, and not to confirm it for whatever goes.
+// for what goes along is told how to do that again, and not to confirm it for whatever goes. What
+// is there already has to be taken off first: nothing would be written, and nobody seen to do it.
 func howToConfirm(q *Question, w propagation) string {
 	o := q.judged()
 	value := string(o.uid())
@@ -50,14 +92,22 @@ func howToConfirm(q *Question, w propagation) string {
 		}
 		value += "/" + digest
 	}
-	return fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1beta1.ConfirmDeleteAnnotation, value)
+	again := ""
+	if o.annotation(v1beta1.ConfirmDeleteAnnotation) == value {
+		again = fmt.Sprintf("kubectl annotate %s %s- && ", q.kubectl(), v1beta1.ConfirmDeleteAnnotation)
+	}
+	return again + fmt.Sprintf("kubectl annotate %s --overwrite %s=%s", q.kubectl(), v1beta1.ConfirmDeleteAnnotation,
+		value)
 }
 
 // confirming is how something is deleted that has to be confirmed. Who may not do that is told who
 // may.
 func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
 	how := "confirm and delete again"
-	if v.mayNotConfirm(c, q, q.Resource.GroupResource()) {
+	switch {
+	case c.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson:
+		how = "have a second person confirm it, and delete again"
+	case v.mayNotConfirm(c, q, q.Resource.GroupResource()):
 		how = haveConfirmed("it", q.Resource.GroupResource().String())
 	}
 	return fmt.Sprintf("To delete %s, %s: %s", what, how, howToConfirm(q, w))

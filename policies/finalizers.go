@@ -21,13 +21,20 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 		keepFinalizer(q, d)
 		return
 	}
-	v := verdict{set: s, q: q}
-	defer v.write(d)
+	v, warning := verdict{set: s, q: q}, ""
+	defer func() {
+		if v.write(d); warning != "" {
+			d.Warnings = append(d.Warnings, warning)
+		}
+	}()
 	if s.exempt(q) != "" {
 		return
 	}
 	if adds {
 		s.decideFinalizers(q, d, &v)
+	}
+	if q.Asked == "" || q.Asked == WebhookConfirm {
+		warning = recordConfirmation(q, d)
 	}
 	if q.Asked == "" || q.Asked == WebhookSelection {
 		s.guardSelection(q, &v)
@@ -126,11 +133,14 @@ func restoreArmedAt(o, old object) []PatchOperation {
 }
 
 // armedAtChanges is for the API server whether an update changes that time.
-var armedAtChanges = "(" + armedAtOf("object") + ") != (" + armedAtOf("oldObject") + ")"
+var armedAtChanges = annotationChanges(v1beta1.ArmedAtAnnotation)
 
-func armedAtOf(variable string) string {
-	annotations := variable + ".metadata.annotations"
-	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", annotations, v1beta1.ArmedAtAnnotation)
+func annotationChanges(key string) string {
+	return "(" + annotationOf("object", key) + ") != (" + annotationOf("oldObject", key) + ")"
+}
+
+func annotationOf(variable, key string) string {
+	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", variable+".metadata.annotations", key)
 }
 
 // Wanted is what an object is to carry so that its deletion can be carried out as a policy says.

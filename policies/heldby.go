@@ -104,7 +104,7 @@ func (c *compiled) warnOfBrake() {
 	if c.about(definitions) && namesResource(c.resources, definitions) {
 		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted. Use protection.maxDependents", definitions))
 	}
-	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && p.Confirmation != v1beta1.ConfirmationRequired && *p.MaxDependents <= *c.deletion.brake && !c.onTrial() {
+	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && !p.Confirmation.Asked() && *p.MaxDependents <= *c.deletion.brake && !c.onTrial() {
 		c.warn("spec.brake", "protection.maxDependents refuses all that it would hold, but for deletes that come while Weir does not answer")
 	}
 }

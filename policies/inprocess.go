@@ -194,7 +194,7 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 		p.leaveOut("spec.protection", "the API server cannot count what would also be deleted")
 		return
 	}
-	if protection.Confirmation != v1beta1.ConfirmationRequired {
+	if !protection.Confirmation.Asked() {
 		return
 	}
 	p.deletes = true
@@ -217,6 +217,8 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 	p.refuse("variables.what + ' may not be deleted without confirmation'",
 		"'To delete it, confirm and delete again: "+confirm, passes...)
 	p.guardSelection(confirm)
+	p.leaveOut("spec.protection.confirmation", "who confirmed, when, and for which objects only Weir can tell: whatever "+
+		"holds the object's uid passes")
 }
 
 // guardSelection judges updates by which labels leave what the policy selects.

@@ -491,7 +491,8 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
 		"a condition that is too new": {`match: {matchConditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.matchConditions[0].expression: Kubernetes 1.29 does not know it", false},
 		"a message that is too new":   {`protection: {confirmation: Required, inCascades: Ignore}, messageExpression: "string(ip('10.0.0.1'))"`, "1.29", "spec.messageExpression: Kubernetes 1.29 does not know it", true},
-		"nothing":                     {`protection: {confirmation: Required, inCascades: Ignore}`, "1.30", "", true},
+		"whose a confirmation is":     {`protection: {confirmation: SecondPerson, inCascades: Ignore}`, "1.30", "spec.protection.confirmation: who confirmed", true},
+		"nothing":                     {`propagation: {allowed: [Orphan]}`, "1.30", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := c.spec

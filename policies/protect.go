@@ -25,9 +25,9 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			continue
 		}
 		var stale string
-		if p.Confirmation == v1beta1.ConfirmationRequired {
+		if p.Confirmation.Asked() {
 			var yes bool
-			if yes, stale = q.confirmed(w); yes {
+			if yes, stale = s.confirmed(q, c, w); yes {
 				continue
 			}
 		}
@@ -105,7 +105,7 @@ func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 	if !counted && (w.by == nil || w.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	if c.deletion.protection.Confirmation == v1beta1.ConfirmationRequired {
+	if c.deletion.protection.Confirmation.Asked() {
 		ways = append(ways, v.confirming(c, q, w, "them too"))
 	} else {
 		ways = append(ways, "To delete it, delete them first")

@@ -65,8 +65,10 @@ type Question struct {
 	// finalizer at an UPDATE is marked with it, because a DELETE may be on its way that has not
 	// seen the finalizer (RB 6.24), and another process may judge that.
 	Now time.Time
-	// Sealed tells what Weir wrote of a wave; nil where there is no key.
+	// Sealed tells what Weir wrote of a wave, or of a confirmation; nil where there is no key.
 	Sealed func(text, seal string) bool
+	// Seal seals it; false while the key is not known.
+	Seal func(text string) (seal string, ok bool)
 
 	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
 	NamespaceObject map[string]any

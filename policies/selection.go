@@ -17,7 +17,7 @@ import (
 // delete.
 func (c *compiled) guardsSelection() bool {
 	p := c.deletion.protection
-	return p != nil && p.Confirmation == v1beta1.ConfirmationRequired && p.GuardSelection == v1beta1.GuardSelectionRefuse
+	return p != nil && p.Confirmation.Asked() && p.GuardSelection == v1beta1.GuardSelectionRefuse
 }
 
 // guardSelection judges an UPDATE after which a policy would protect its object no more: the next
@@ -27,9 +27,6 @@ func (s *Set) guardSelection(q *Question, v *verdict) {
 		return
 	}
 	was, is := q.deleting(q.OldObject, q.oldObject), q.deleting(q.Object, q.object)
-	if was.confirmedForAny() || is.confirmedForAny() {
-		return
-	}
 	terminates := object(q.NamespaceObject).terminating()
 	before, after := evaluate(was, s.deletion.shared), evaluate(is, s.deletion.shared)
 	for _, c := range s.deletion.about(q.Resource.GroupResource()) {
@@ -40,13 +37,20 @@ func (s *Set) guardSelection(q *Question, v *verdict) {
 		if stays && unknown == nil {
 			continue
 		}
+		yes, stale := s.confirmedForAny(was, c)
+		if !yes {
+			yes, stale = s.confirmedForAny(is, c)
+		}
+		if yes {
+			continue
+		}
 		protected, err := c.matches(&before)
 		switch {
 		case err != nil && unknown == nil:
 			v.fail(c, "the update of "+q.what(), err)
 		case protected:
 			v.add(c, finding{code: 403,
-				text: q.what() + " may not be updated without confirmation: it would no longer be protected",
+				text: q.what() + " may not be updated without confirmation: it would no longer be protected" + stale,
 				way:  "To update it, confirm and update again: " + howToConfirm(q, propagation{}),
 			}, c.actions)
 		}
@@ -60,13 +64,6 @@ func (m *matcher) stays(e *evaluation) (bool, error) {
 		return false, err
 	}
 	return e.All(slices.DeleteFunc(slices.Clone(m.conditions), func(c cel.Condition) bool { return !c.MetadataOnly() }))
-}
-
-// confirmedForAny tells whether the delete of an object is confirmed, whatever goes with it.
-func (q *Question) confirmedForAny() bool {
-	o := q.judged()
-	uid, _, _ := strings.Cut(o.annotation(v1beta1.ConfirmDeleteAnnotation), "/")
-	return uid != "" && uid == string(o.uid())
 }
 
 // writesMetadata tells whether an update of a subresource may write labels, owners and the like:

@@ -48,7 +48,7 @@ func TestTrialIsAskedUnderIgnore(t *testing.T) {
 		set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}, failurePolicy: Fail, validationActions: "+actions)+
 			"---\n{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Deny, failurePolicy: Fail, validationActions: "+actions+"}}\n"), Options{})
 		for _, w := range set.Webhooks(keptKinds) {
-			if w.Webhook == WebhookCascade {
+			if w.Webhook == WebhookCascade || w.Webhook == WebhookConfirm {
 				continue // always Ignore
 			}
 			if system := strings.HasPrefix(w.Name, "system."); w.FailurePolicy != want && !system || system && want != "Fail" {

@@ -32,6 +32,8 @@ const (
 	WebhookGuard Webhook = "guard.weir.dev"
 	// WebhookSelection judges updates that take objects out of what protects them.
 	WebhookSelection Webhook = "selection.weir.dev"
+	// WebhookConfirm records who confirms a delete.
+	WebhookConfirm Webhook = "confirm.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
 	WebhookCanary Webhook = "canary.weir.dev"
 	// WebhookBrake judges what another garbage collector deletes.
@@ -108,6 +110,9 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		if c.guards() {
 			add(WebhookGuard, c.part, c, false, false)
 		}
+		if p := c.deletion.protection; p != nil && p.Confirmation.Asked() && c.ready() {
+			add(WebhookConfirm, "", c, false, false)
+		}
 		c.addSelection(add)
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
@@ -178,7 +183,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	resources, namespaces, objects := e.selects(kept)
 	out := WebhookRules{
 		Webhook: e.webhook, Name: string(e.webhook), Part: e.part,
-		Mutating:      e.webhook == WebhookAddFinalizer || e.webhook == WebhookClear,
+		Mutating:      e.webhook == WebhookAddFinalizer || e.webhook == WebhookClear || e.webhook == WebhookConfirm,
 		FailurePolicy: admissionregistrationv1.Ignore,
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "not-system", Expression: s.notSystem()},
@@ -222,6 +227,10 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	case WebhookSelection:
 		ops, subresources = ops[1:], metadataSubresources
 		e.onSelection(&out)
+	case WebhookConfirm:
+		ops, subresources = ops[1:], metadataSubresources
+		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{
+			Name: "confirmation-changes", Expression: confirmationChanges})
 	case WebhookAddFinalizer:
 		subresources = metadataSubresources
 		e.onFinalizers(&out)
@@ -303,7 +312,8 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 			out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 		}
 	}
-	if e.webhook != WebhookAddFinalizer { // which is about what an object is, whoever writes it
+	// These are about the object, whoever writes it.
+	if e.webhook != WebhookAddFinalizer && e.webhook != WebhookConfirm {
 		all := excludedByAll(e.policies)
 		add("not-excluded", all.notExcluded())
 		only := onlyThese(e.policies)
@@ -349,7 +359,7 @@ func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.M
 	}
 	expression := "has(request.dryRun) && request.dryRun || oldObject == null || !(" +
 		has("oldObject", "finalizers") + " && " + celString(v1beta1.Finalizer) + " in oldObject.metadata.finalizers) || (" +
-		armedAtOf("oldObject") + ") != '' || " + isAbout(judged)
+		annotationOf("oldObject", v1beta1.ArmedAtAnnotation) + ") != '' || " + isAbout(judged)
 	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) || len(expression) > mostExpression {
 		return nil
 	}

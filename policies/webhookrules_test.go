@@ -65,6 +65,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	want := []string{
 		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] not-system not-terminating namespaces team in (a)",
 		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets deployments/status statefulsets/status] not-system not-terminating whole-object",
+		"confirm.weir.dev Ignore mutating=true: [UPDATE] [] [events pods events/status pods/status] not-system not-terminating confirmation-changes namespaces team in (a)",
 		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers not-held",
 		"drain.delete.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] is-namespace-controller not-terminating namespaces team in (a)",
 		"eviction.delete.weir.dev Ignore mutating=false: [CREATE] [] [pods/eviction] not-system not-controllers namespaces team in (a)",

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +55,18 @@ func withFixture(t *testing.T, test func(*fixture)) {
 // withFixtureOf is withFixture, with another API server and other facts.
 func withFixtureOf(t *testing.T, api *apitest.Server, facts policies.Facts, test func(*fixture)) {
 	t.Helper()
+	withOptions(t, api, Options{Facts: facts}, test)
+}
+
+// sealing is a webhook with a key: without one what objects say is believed.
+func sealing() Options {
+	seal := func(text string) string { return fmt.Sprintf("%.8x", sha256.Sum256([]byte("key "+text))) }
+	return Options{Facts: someFacts(), Seal: func(text string) (string, bool) { return seal(text), true },
+		Sealed: func(text, written string) bool { return written == seal(text) }}
+}
+
+func withOptions(t *testing.T, api *apitest.Server, o Options, test func(*fixture)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fixture{T: t, api: api}
 		b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
@@ -63,7 +76,8 @@ func withFixtureOf(t *testing.T, api *apitest.Server, facts policies.Facts, test
 			t.Fatal(err)
 		}
 		b.state = state
-		if b.handler, err = New(Options{Config: b.api.Config(), Policies: state, Takes: takes, Facts: facts}); err != nil {
+		o.Config, o.Policies, o.Takes = b.api.Config(), state, takes
+		if b.handler, err = New(o); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -240,7 +254,11 @@ func readable(t *testing.T, body []byte) string {
 // After a change, run with -rewrite, read the diff, and commit it only if you can explain it.
 func TestReviews(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		withFixture(t, func(b *fixture) {
+		options := Options{Facts: someFacts()}
+		if strings.Contains(path, "confirmed") {
+			options = sealing()
+		}
+		withOptions(t, apitest.New(), options, func(b *fixture) {
 			datadriven.RunTest(b.T, path, func(t *testing.T, d *datadriven.TestData) string {
 				switch d.Cmd {
 				case "policies":

@@ -57,6 +57,7 @@ type judge struct {
 	blames    *blamer
 	log       *sayer
 	sealed    func(text, seal string) bool
+	seal      func(text string) (string, bool)
 	// saw is called for deletes that are let through; may be nil.
 	saw func(uid types.UID, user, how string)
 }
@@ -70,7 +71,7 @@ func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Q
 }
 
 func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
-	q.Asked, q.Facts, q.Now, q.Sealed = asked, j.facts, j.policies.Now(), j.sealed
+	q.Asked, q.Facts, q.Now, q.Sealed, q.Seal = asked, j.facts, j.policies.Now(), j.sealed, j.seal
 	if q.Namespace != "" && q.Resource.GroupResource() != namespaces {
 		ns, err := j.namespace(ctx, q.Namespace)
 		if err != nil {

@@ -42,7 +42,7 @@ var Paths = map[policies.Webhook]string{
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
 	policies.WebhookCascade: "/cascade", policies.WebhookGuard: "/guard",
 	policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
-	policies.WebhookSelection: "/selection",
+	policies.WebhookSelection: "/selection", policies.WebhookConfirm: "/confirm",
 }
 
 // Options are what a handler needs to know. Config, Policies and Takes must be set.
@@ -51,8 +51,10 @@ type Options struct {
 	Policies *live.State
 	// Takes tells whether a token is one that the API server has been told.
 	Takes func(token string) bool
-	// Sealed tells what Weir wrote of the wave of a namespace; nil believes what is written.
+	// Sealed tells what Weir wrote of the wave of a namespace, and of confirmations; nil believes
+	// what is written. Seal seals these; nil, or false, for no key.
 	Sealed func(text, seal string) bool
+	Seal   func(text string) (seal string, ok bool)
 	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that
 	// need it cannot be judged.
 	Facts policies.Facts
@@ -115,7 +117,7 @@ func New(o Options) (*Handler, error) {
 	}
 	log := arm.log
 	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm,
-		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, saw: o.Saw}
+		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, seal: o.Seal, saw: o.Saw}
 	in := newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) })
 	routes := router(func(asked policies.Webhook) reviewer {
 		switch asked {

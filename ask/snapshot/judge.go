@@ -46,6 +46,7 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	q := policies.Question{
 		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
 		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
+		Now: time.Now(), Sealed: believed,
 		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"},
 		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
 	}
@@ -85,6 +86,9 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	}
 	return v, nil
 }
+
+// believed takes the seal of a confirmation for Weir's, whose key is the webhook's alone.
+func believed(_, _ string) bool { return true }
 
 // mostRounds is how often a decision may need to know more about the user's permissions.
 const mostRounds = 4

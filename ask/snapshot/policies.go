@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -195,7 +196,7 @@ func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt st
 			Operation: policies.Delete, Asked: policies.WebhookGuard, User: policies.User{Name: policies.GarbageCollector},
 			Kind:     schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName},
 			Resource: v.Kind.WithVersion(v.Version), Namespace: v.Namespace, Name: v.Name,
-			OldObject: object, NamespaceObject: ns, Facts: facts,
+			OldObject: object, NamespaceObject: ns, Facts: facts, Now: time.Now(), Sealed: believed,
 		}
 		d := p.set.Decide(q)
 		if d.Allowed && holds {

@@ -195,9 +195,9 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		}
 		client.ClearActions()
 
-		policy(delpol("p", "configmaps", "protection: {confirmation: Required, inCascades: Ignore}"))
+		policy(delpol("p", "configmaps", "protection: {maxDependents: 3, inCascades: Ignore}"))
 		step("a policy that adds no finalizer", "", "delete mutatingwebhookconfigurations", "update validatingwebhookconfigurations")
-		policy("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {confirmation: Required, inCascades: Ignore}}}")
+		policy("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: ['*']}]}, protection: {maxDependents: 3, inCascades: Ignore}}}")
 		step("a '*' before it is known what there is", "the kinds that the API server serves are not known")
 		resources := func() string {
 			t.Helper()

@@ -177,7 +177,7 @@ type DependentRule struct {
 
 // Confirmation is how a delete is confirmed.
 //
-// +kubebuilder:validation:Enum=None;Required
+// +kubebuilder:validation:Enum=None;Required;SecondPerson
 type Confirmation string
 
 // The confirmations.
@@ -186,7 +186,12 @@ const (
 	ConfirmationNone Confirmation = "None"
 	// ConfirmationRequired does not accept a delete that is not confirmed.
 	ConfirmationRequired Confirmation = "Required"
+	// ConfirmationSecondPerson does not accept one that no other person has confirmed.
+	ConfirmationSecondPerson Confirmation = "SecondPerson"
 )
+
+// Asked tells whether a delete has to be confirmed.
+func (c Confirmation) Asked() bool { return c == ConfirmationRequired || c == ConfirmationSecondPerson }
 
 // InCascades is what becomes of protected objects that collectors delete.
 //
@@ -229,7 +234,8 @@ const (
 
 // Protection refuses deletions that are likely mistakes.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation == 'Required')",message="set maxDependents, or confirmation to Required, or both"
+// +kubebuilder:validation:XValidation:rule="has(self.maxDependents) || (has(self.confirmation) && self.confirmation != 'None')",message="set maxDependents, or confirmation to Required or SecondPerson, or both"
+// +kubebuilder:validation:XValidation:rule="!has(self.confirmationValidForSeconds) || (has(self.confirmation) && self.confirmation != 'None')",message="confirmationValidForSeconds needs confirmation Required or SecondPerson"
 type Protection struct {
 	// requests are what is judged: Delete, and Evict, the eviction of pods. Without Delete, whoever
 	// may delete a pod may do so, and collectors may.
@@ -251,11 +257,20 @@ type Protection struct {
 	MaxDependents *int32 `json:"maxDependents,omitempty"`
 
 	// confirmation Required refuses a delete unless the object has the annotation
-	// weir.dev/confirm-delete with its own uid. With maxDependents, only deletes of more objects
-	// than that need it. Left out, it is None.
+	// weir.dev/confirm-delete with its own uid, written while Weir's webhook saw who did.
+	// SecondPerson also refuses who has confirmed it, and what a service account has confirmed; and
+	// a collector, but for one that empties a namespace. With maxDependents, only deletes of more
+	// objects than that need it. Left out, it is None.
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`
+
+	// confirmationValidForSeconds is how long a confirmation holds. Left out, an hour.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	ConfirmationValidForSeconds *int32 `json:"confirmationValidForSeconds,omitempty"`
 
 	// inCascades says whether collectors are judged, too, when they delete a protected object with
 	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The

@@ -10,6 +10,9 @@ const (
 	// ConfirmDeleteAnnotation confirms a delete that a policy wants confirmed. Its value is the object's uid, so that
 	// neither a manifest applied again nor a copy of it confirms anything.
 	ConfirmDeleteAnnotation = "weir.dev/confirm-delete"
+	// ConfirmedAnnotation is what Weir's webhook writes beside it: when it was written, and by whom,
+	// with a seal by which this is known to be Weir's, about this object.
+	ConfirmedAnnotation = "weir.dev/confirmed"
 	// KeptAnnotation is on an object that a policy protects and that was garbage: why Weir released
 	// it from its owners instead.
 	KeptAnnotation = "weir.dev/kept"
