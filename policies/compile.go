@@ -159,8 +159,9 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 		c.problem(err)
 	}
 	for i := range c.conditions {
-		expression, may := c.conditions[i].Expression, false
-		if may = cel.Mentions(expression, admissioncel.AuthorizerVarName); may {
+		expression := c.conditions[i].Expression
+		may := cel.Mentions(expression, admissioncel.AuthorizerVarName)
+		if may {
 			c.checkAuthorizer(expression, c.conditions[i].At)
 		}
 		if c.asksMay = c.asksMay || may; may || cel.Mentions(expression, admissioncel.RequestVarName) {

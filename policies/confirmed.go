@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -35,10 +36,8 @@ func (r record) text(uid, confirmation string) string {
 
 // validFor is how long a confirmation holds.
 func validFor(p *v1beta1.Protection) time.Duration {
-	if p.ConfirmationValidForSeconds == nil {
-		return time.Hour
-	}
-	return time.Duration(*p.ConfirmationValidForSeconds) * time.Second
+	const anHour = 3600
+	return time.Duration(cmp.Or(p.ConfirmationValidForSeconds, anHour)) * time.Second
 }
 
 // recordConfirmation writes, when an UPDATE writes a confirmation or what is recorded of one, whose

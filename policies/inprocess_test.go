@@ -61,7 +61,7 @@ func TestTheAPIServerJudgesAsWeirDoes(t *testing.T) {
 				t.Fatalf("%s\n%+v\nWeir: %t %s\nthe API server: %s", text, q, weir.Allowed, weir.Message, server)
 			}
 			if own := "see the runbook"; !weir.Allowed && strings.Contains(text, "runbook") &&
-				!(strings.Contains(weir.Message, own) && strings.Contains(server, own)) {
+				(!strings.Contains(weir.Message, own) || !strings.Contains(server, own)) {
 				t.Fatalf("%s\nof its own message Weir says %s\nthe API server: %s", text, weir.Message, server)
 			}
 			if weir.Allowed {

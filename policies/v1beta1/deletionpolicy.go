@@ -270,7 +270,7 @@ type Protection struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
-	ConfirmationValidForSeconds *int32 `json:"confirmationValidForSeconds,omitempty"`
+	ConfirmationValidForSeconds int32 `json:"confirmationValidForSeconds,omitempty"`
 
 	// inCascades says whether collectors are judged, too, when they delete a protected object with
 	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The
