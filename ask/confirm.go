@@ -60,12 +60,12 @@ func (p *planning) confirm(cmd *cobra.Command, args []string, yes bool) error {
 	if err != nil {
 		return err
 	}
+	o := objects[0]
+	value := confirmation(plan, string(whole(o).GetUID())) // before flags come behind it
 	plan.WithFlags(p.clusterFlags())
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
-	o := objects[0]
-	value := confirmation(plan, string(whole(o).GetUID()))
 	if value == "" {
 		return fmt.Errorf("%s: no policy asks to have its delete confirmed, or not all of them could be judged", infoOf(o))
 	}
