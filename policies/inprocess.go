@@ -446,15 +446,11 @@ func (p *inProcess) judged() (out []Webhook) {
 		return out
 	}
 	d := p.c.deletion
-	if way := d.propagation; d.brake != nil || d.protection != nil && d.protection.MaxDependents != nil ||
+	if way := d.propagation; d.brake != nil || d.archive != nil || d.protection != nil && d.protection.MaxDependents != nil ||
 		way != nil && (way.Default != "" || len(way.Dependents) > 0 || p.second) {
 		return nil
 	}
-	out = append(out, WebhookDelete, WebhookGuard)
-	if !slices.ContainsFunc(p.left, func(l LeftOut) bool { return l.Field == "spec.protection.guardSelection" }) {
-		out = append(out, WebhookSelection)
-	}
-	return out
+	return append(out, WebhookDelete, WebhookGuard) // an update may confirm: only Weir can tell by whom
 }
 
 // constraints say which requests the policy is about.

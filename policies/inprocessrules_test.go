@@ -11,28 +11,28 @@ import (
 
 // TestLessComesToTheWebhookThanTheAPIServerJudges says by each entry which requests are left.
 func TestLessComesToTheWebhookThanTheAPIServerJudges(t *testing.T) {
-	const confirmed = "has(oldObject.metadata.annotations) && 'weir.dev/confirm-delete' in oldObject.metadata.annotations" +
-		" && oldObject.metadata.annotations['weir.dev/confirm-delete'].contains('/')"
+	const confirmed = "has(oldObject.metadata.annotations) && 'weir.dev/confirm-delete' in oldObject.metadata.annotations"
 	for name, c := range map[string]struct {
 		kind, spec string
 		want       []string // entries, and what is left to Weir
 	}{
 		"a confirmation": {"DeletionPolicy", "protection: {confirmation: Required, inCascades: Ignore}",
-			[]string{"left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
-		"of what a collector deletes": {"DeletionPolicy", "protection: {confirmation: Required}", []string{
+			[]string{"confirm.weir.dev", "left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
+		"of what a collector deletes": {"DeletionPolicy", "protection: {confirmation: Required}", []string{"confirm.weir.dev",
 			"left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed,
 			"left.guard.weir.dev request.userInfo.username in ['weir'] || " + confirmed}},
 		"that may not be left": {"DeletionPolicy", "failurePolicy: Fail, match: {objectSelector: {matchLabels: {a: b}}}, protection: {confirmation: Required, inCascades: Ignore}",
-			[]string{"left.fail.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed,
-				"system.left.fail.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
-		"a count":           {"DeletionPolicy", "protection: {confirmation: Required, inCascades: Ignore, maxDependents: 3}", []string{"delete.weir.dev"}},
+			[]string{"confirm.weir.dev", "fail.selection.weir.dev",
+				"left.fail.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed,
+				"system.fail.selection.weir.dev", "system.left.fail.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
+		"a count":           {"DeletionPolicy", "protection: {confirmation: Required, inCascades: Ignore, maxDependents: 3}", []string{"confirm.weir.dev", "delete.weir.dev"}},
 		"a default":         {"DeletionPolicy", "propagation: {default: Orphan, allowed: [Orphan]}", []string{"delete.weir.dev", "stamp.weir.dev"}},
 		"what is allowed":   {"DeletionPolicy", "propagation: {allowed: [Orphan]}", []string{"left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
 		"a brake":           {"DeletionPolicy", "propagation: {allowed: [Orphan]}, brake: {maxObjects: 3}", []string{"delete.weir.dev", "stamp.weir.dev"}},
 		"owner references":  {"OwnerReferencePolicy", "changes: RequirePermission", nil},
 		"how many they are": {"OwnerReferencePolicy", "blockOwnerDeletion: Deny", []string{"owners.weir.dev"}},
 		"and too many":      {"OwnerReferencePolicy", "blockOwnerDeletion: Deny, failurePolicy: Fail", nil},
-		"a condition that may fail": {"DeletionPolicy", `match: {conditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, propagation: {allowed: [Orphan]}`,
+		"a condition that may fail": {"DeletionPolicy", `match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, propagation: {allowed: [Orphan]}`,
 			[]string{"delete.weir.dev"}},
 		"rules about owners": {"OwnerReferencePolicy", "changes: RequirePermission, rules: {dangling: Deny}", []string{"owners.weir.dev"}},
 	} {

@@ -97,7 +97,7 @@ func (a *alone) keeper(state *live.State) *inProcess {
 
 func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 	api := newAlone()
-	required := "protection: {confirmation: Required, inCascades: Ignore}"
+	required := "propagation: {allowed: [Orphan]}"
 	api.Put("deletionpolicies", delpol("p", "configmaps", required))
 	inForce(t, api.Server, func(t *testing.T, state *live.State) {
 		p := api.keeper(state)
@@ -191,7 +191,7 @@ func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 // TestTheWebhookIsAskedUntilBothHaveJudgedForAWhile, and again before anything changes.
 func TestTheWebhookIsAskedUntilBothHaveJudgedForAWhile(t *testing.T) {
 	api := newAlone()
-	required := "protection: {confirmation: Required, inCascades: Ignore}"
+	required := "propagation: {allowed: [Orphan]}"
 	api.Put("deletionpolicies", delpol("p", "configmaps", required))
 	inForce(t, api.Server, func(t *testing.T, state *live.State) {
 		p := api.keeper(state)
