@@ -23,7 +23,7 @@ func (c cause) String() string {
 
 // causeOf is what a HeldCollection is about.
 func causeOf(h *v1beta1.HeldCollection) cause {
-	if c := h.Status.Cause; c != nil {
+	if c := h.Status.Cause; c.Resource != "" {
 		return cause{schema.GroupResource{Group: c.Group, Resource: c.Resource}, c.Type == v1beta1.HeldForRequest}
 	}
 	return cause{kind: schema.ParseGroupResource(h.Name)} // who wrote the status left it out: in doubt more is held

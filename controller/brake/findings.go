@@ -136,7 +136,7 @@ func (r *record) status() *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
 	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
-	st.Cause = &v1beta1.HeldCause{Type: v1beta1.HeldInferred, Group: r.kind.Group, Resource: r.kind.Resource}
+	st.Cause = v1beta1.HeldCause{Type: v1beta1.HeldInferred, Group: r.kind.Group, Resource: r.kind.Resource}
 	if r.requested {
 		st.Cause.Type = v1beta1.HeldForRequest
 	}

@@ -79,7 +79,7 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 // it does not have must be taken away.
 func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	since := metav1.NewTime(time.Unix(0, 0))
-	full := v1beta1.HeldCollectionStatus{Cause: &v1beta1.HeldCause{Resource: "pods"}, Conclusions: []v1beta1.HeldConclusion{"c"}, Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Name: "o"}}}
+	full := v1beta1.HeldCollectionStatus{Cause: v1beta1.HeldCause{Resource: "pods"}, Conclusions: []v1beta1.HeldConclusion{"c"}, Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Name: "o"}}}
 	text, err := json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)

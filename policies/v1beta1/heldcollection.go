@@ -73,7 +73,7 @@ type HeldCollectionStatus struct {
 	// cause is what the objects are held for.
 	//
 	// +optional
-	Cause *HeldCause `json:"cause,omitempty"`
+	Cause HeldCause `json:"cause,omitzero"`
 
 	// conclusions are what makes the objects garbage, of the cause Inferred.
 	//

@@ -100,10 +100,10 @@ const (
 
 // PolicyStatus is what the controller has made of a policy.
 type PolicyStatus struct {
-	// conditions: Ready says whether the policy holds, and is the one to wait for. The others
-	// explain it: whether it can be judged (Valid), whether the API server asks Weir (Enforced; of a
-	// DrainPolicy, whether its waves hold), whether what it names is served (Resolved), and whether
-	// it holds also while Weir is away (InProcess).
+	// conditions say what is made of the policy. Ready says whether it holds, and is the one to wait
+	// for. The others explain it: whether it can be judged (Valid), whether the API server asks Weir
+	// (Enforced; of a DrainPolicy, whether its waves hold), whether what it names is served
+	// (Resolved), and whether it holds also while Weir is away (InProcess).
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
