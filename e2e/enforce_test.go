@@ -246,7 +246,7 @@ func (w *fixture) policy(kind, spec string) (name string) {
 	w.Helper()
 	name = strings.ToLower(kind) + "-" + w.namespace
 	w.policyNamed(kind, name, spec)
-	w.awaitCondition(kind, name, "Ready", metav1.ConditionTrue)
+	w.awaitCondition(kind, name, "Valid", metav1.ConditionTrue)
 	return name
 }
 

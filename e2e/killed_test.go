@@ -99,7 +99,7 @@ func (w *fixture) controllerKilledAtEachStep(url string) {
 		}
 	}
 	for _, p := range all {
-		p.awaitCondition("DeletionPolicy", "enforcement-"+p.namespace, "Ready", metav1.ConditionTrue)
+		p.awaitCondition("DeletionPolicy", "enforcement-"+p.namespace, "Valid", metav1.ConditionTrue)
 		p.awaitFinalizerAdded(map[bool]string{true: "cm", false: "sec"}[strings.Contains(p.objects, "cm  owner#")])
 	}
 	w.bothAreDownWhenItBegins(all)

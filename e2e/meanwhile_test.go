@@ -181,7 +181,7 @@ func TestPolicyThatChangesWhileObjectsTerminate(t *testing.T) {
 		first.Wait()
 		// It fails for each object, and under Fail nothing is done that cannot be judged.
 		w.repolicy(name, `{"spec":{"failurePolicy":"Fail","match":{"matchConditions":[{"name":"fails","expression":"oldObject.data.there == 'no'"}]}}}`)
-		w.awaitCondition("DeletionPolicy", name, "Ready", metav1.ConditionTrue)
+		w.awaitCondition("DeletionPolicy", name, "Valid", metav1.ConditionTrue)
 		w.deleteAs(weirUser, owners[n/2:])
 		// Of many at once, some of the Events are lost on the way; the first is not.
 		e := w.awaitEvent(owners[n/2], "DeletionHeld")

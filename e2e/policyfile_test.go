@@ -179,7 +179,7 @@ func (w *fixture) brokenPolicies() {
 		w.Errorf("condition %+v", c)
 	}
 	c := w.awaitCondition("DeletionPolicy", "wrong", "Ready", metav1.ConditionFalse)
-	if c.Reason != "Invalid" || !strings.Contains(c.Message, "conditions[0].expression") || !strings.Contains(c.Message, "Syntax error") {
+	if c.Reason != "Invalid" || !strings.Contains(c.Message, "matchConditions[0].expression") || !strings.Contains(c.Message, "Syntax error") {
 		w.Errorf("condition %+v", c)
 	}
 	broken("fails-closed", `""`, "secrets", "oldObject.data.missing == 'x'", "Fail")

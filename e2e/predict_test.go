@@ -130,7 +130,7 @@ func (p *predictor) policies() {
 		}
 		name := "predict-" + short + "-" + p.namespace
 		p.policyNamed("DeletionPolicy", name, spec)
-		p.awaitCondition("DeletionPolicy", name, "Ready", metav1.ConditionTrue)
+		p.awaitCondition("DeletionPolicy", name, "Valid", metav1.ConditionTrue)
 		if says.keeps || says.propagation != "Background" {
 			p.awaitFinalizerAdded(short)
 		}

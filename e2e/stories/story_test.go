@@ -203,5 +203,5 @@ func (s *story) policy(kind, spec string) {
 			s.Error(out)
 		}
 	})
-	s.until("the policy is ready", s.said("True", "get", kind, "story-"+s.name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	s.until("the policy is valid", s.said("True", "get", kind, "story-"+s.name, "-o", `jsonpath={.status.conditions[?(@.type=="Valid")].status}`))
 }
