@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // admission finds the admission policies and webhooks of others that let the cluster's own
@@ -30,7 +31,8 @@ func (p *patient) admission(ctx context.Context) error {
 		for i := range list.Items {
 			u := &list.Items[i]
 			names := doctor.LetsThrough(conditionsOf(u), p.facts.User)
-			if names != "" && u.GetName() != policies.WebhookConfigurations {
+			_, ours := u.GetLabels()[v1beta1.InProcessLabel]
+			if names != "" && u.GetName() != policies.WebhookConfigurations && !ours {
 				found = append(found, doctor.Admission{Name: u.GetKind() + "/" + u.GetName(), Names: names})
 			}
 		}

@@ -70,7 +70,7 @@ func (w *fixture) policyFiles(dir string) {
 	write("a.yaml", w.confirmed("file-a", "configmaps", "")) // added
 	w.awaitDeletable("conf", false)
 	write("b.yaml", w.confirmed("file-b", "configmaps", `matchConditions: [{name: none, expression: "false"}]`))
-	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps")
+	w.awaitWebhooks("confirm.weir.dev Ignore UPDATE of configmaps+configmaps/status", "delete.weir.dev Ignore DELETE of configmaps")
 	w.awaitDeletable("keys", true)
 	write("b.yaml", w.confirmed("file-b", "secrets", "")) // changed
 	w.awaitDeletable("keys", false)

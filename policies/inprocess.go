@@ -372,7 +372,10 @@ func (p *inProcess) compileOwners() {
 	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
 	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
-		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it'", "",
+		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: user \"' + "+
+			"request.userInfo.username + '\" may not delete ' + request.resource.resource + ' in API group \"' + "+
+			"request.resource.group + '\"' + (has(request.namespace) && request.namespace != '' ? "+
+			"' in namespace \"' + request.namespace + '\"' : '')", "",
 			"request.operation != 'UPDATE'",
 			"authorizer.group(request.resource.group).resource(request.resource.resource)"+
 				".namespace(has(request.namespace) ? request.namespace : '').name(object.metadata.name).check('delete').allowed()")

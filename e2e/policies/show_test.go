@@ -22,7 +22,7 @@ spec:
   protection: {maxDependents: 0}`, `
 match: {scope: "*", kubernetesControllers: Exclude, resources: [{apiGroups: [apps], resources: [deployments]}]}
 priority: 0
-protection: {maxDependents: 0, inCascades: Refuse, guardSelection: Refuse}
+protection: {maxDependents: 0, inCascades: Refuse, guardSelection: Refuse, requests: [Delete, Evict]}
 validationActions: [Deny]
 failurePolicy: Ignore`},
 		"an owner reference policy allows what it does not name": {"ownerreferencepolicies", `
