@@ -46,7 +46,7 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 func TestNamesOnObjectsAreDocumented(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/api.md"), "\n## Labels, annotations and finalizers\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	key := regexp.MustCompile("weir\\.dev/[a-z-]+")
+	key := regexp.MustCompile(`weir\.dev/[a-z-]+`)
 	names := key.FindAllString(read(t, "policies/v1beta1/names.go"), -1)
 	names = append(names, key.FindAllString(read(t, "charts/weir/templates/monitoring/services.yaml"), -1)...)
 	slices.Sort(names)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -91,7 +92,7 @@ func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, ob
 		chunk := &v1beta1.ArchiveChunk{
 			ObjectMeta: metav1.ObjectMeta{Name: chunkName(tree.Name, c.Sequence), OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: tree.Name, UID: tree.UID}}},
-			Spec: v1beta1.ArchiveChunkSpec{Tree: tree.Name, Sequence: c.Sequence, Last: c.Last, Sealed: c.Sealed},
+			Spec: v1beta1.ArchiveChunkSpec{Tree: tree.Name, Sequence: &c.Sequence, Last: &c.Last, Sealed: c.Sealed},
 		}
 		if s.Room != nil {
 			if err := s.Room(ctx, tree, int64(len(c.Sealed))); err != nil {
@@ -180,7 +181,7 @@ func (s *Store) chunks(ctx context.Context, tree *v1beta1.DeletedTree) iter.Seq2
 			if err != nil {
 				err = fmt.Errorf("read ArchiveChunk %s: %w", name, err)
 			}
-			if !yield(Chunk{Sequence: c.Spec.Sequence, Last: c.Spec.Last, Sealed: c.Spec.Sealed}, err) || err != nil {
+			if !yield(Chunk{Sequence: ptr.Deref(c.Spec.Sequence, 0), Last: ptr.Deref(c.Spec.Last, false), Sealed: c.Spec.Sealed}, err) || err != nil {
 				return
 			}
 		}

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/archive/restore"
@@ -98,7 +100,7 @@ func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, 
 	list := []deletedTree{}
 	for i := range trees {
 		t := &trees[i]
-		root, deleted := t.Spec.Root, t.Spec.DeletionTime.Time
+		root, deleted := t.Spec.Root, ptr.Deref(t.Spec.DeletionTime, metav1.Time{}).Time
 		in := root.Namespace
 		if root.Group == "" && root.Resource == "namespaces" {
 			in = root.Name
@@ -106,7 +108,7 @@ func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, 
 		if namespace != "" && in != namespace || since > 0 && now.Sub(deleted) > since {
 			continue
 		}
-		list = append(list, deletedTree{t.Name, root, t.Spec.Requester, deleted, t.Spec.ExpirationTime.Time,
+		list = append(list, deletedTree{t.Name, root, t.Spec.Requester, deleted, ptr.Deref(t.Spec.ExpirationTime, metav1.Time{}).Time,
 			archive.Durable(t), t.Status})
 	}
 	slices.SortFunc(list, func(a, b deletedTree) int { return b.Deleted.Compare(a.Deleted) })

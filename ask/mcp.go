@@ -121,9 +121,11 @@ type placeAsked struct {
 	AllNamespaces bool   `json:"allNamespaces,omitempty" jsonschema:"ask about the whole cluster"`
 }
 
-func (q placeAsked) args() ([]string, error) {
-	return append(inNamespace(q.Namespace), fmt.Sprintf("--all-namespaces=%t", q.AllNamespaces)), nil
+func (q placeAsked) flags() []string {
+	return append(inNamespace(q.Namespace), fmt.Sprintf("--all-namespaces=%t", q.AllNamespaces))
 }
+
+func (q placeAsked) args() ([]string, error) { return q.flags(), nil } //nolint:unparam // others fail
 
 type historyAsked struct {
 	placeAsked
@@ -132,7 +134,7 @@ type historyAsked struct {
 }
 
 func (q historyAsked) args() ([]string, error) {
-	args, _ := q.placeAsked.args()
+	args := q.flags()
 	if q.Type == "" && q.Name == "" {
 		return args, nil
 	}
@@ -189,7 +191,7 @@ func (t *tools) run(ctx context.Context, r *reply, args []string) error {
 		return ctx.Err()
 	}
 	var out, said strings.Builder
-	root := Root()
+	root := Root() //nolint:contextcheck // the commands have the context that they are run with
 	root.SilenceErrors = true
 	root.SetOut(&out)
 	root.SetErr(&said)

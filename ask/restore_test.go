@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/archive"
@@ -27,8 +28,8 @@ func (w *town) record(lines string) (tree string) {
 	}
 	of := &v1beta1.DeletedTree{Spec: v1beta1.DeletedTreeSpec{
 		Root:           v1beta1.DeletedRoot{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespace: "shop", Name: "web", UID: "web"},
-		DeletionTime:   metav1.NewTime(time.Now().Add(-time.Hour)),
-		ExpirationTime: metav1.NewTime(time.Now().Add(100 * time.Hour)),
+		DeletionTime:   ptr.To(metav1.NewTime(time.Now().Add(-time.Hour))),
+		ExpirationTime: ptr.To(metav1.NewTime(time.Now().Add(100 * time.Hour))),
 		Requester:      "al\x1bice",
 	}}
 	err = archive.NewStore(client, weirNamespace).Write(w.Context(), of, func(yield func(archive.Object, error) bool) {

@@ -229,7 +229,9 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	m.follow("events", record)
 	m.follow("requests", requests.Run)
 	handler, err := webhook.New(webhook.Options{
-		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes, Sealed: token.Sealed, Seal: token.Seal, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell, Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes,
+		Sealed: token.Sealed, Seal: token.Seal, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell,
+		Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
@@ -270,13 +272,18 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 		}
 		return nil
 	})
+	return f.untilAnswered(ctx, b, &ending), nil
+}
+
+// untilAnswered ends --shutdown-delay after ctx; until then ending is set.
+func (f *serverFlags) untilAnswered(ctx context.Context, b *begun, ending *atomic.Bool) context.Context {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		ending.Store(true)
 		b.log.Info("shutting down: requests are answered for some time yet", "delay", f.shutdownDelay.String())
 		time.AfterFunc(f.shutdownDelay, end)
 	})
-	return longer, nil
+	return longer
 }
 
 // expiryOf is the metric of when the certificate expires; 0 while there is none.

@@ -117,11 +117,7 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		if c.guardsEvictions() {
 			add(WebhookDelete, c.part, c, false, true)
 		}
-		if adds && c.ready() && (c.deletion.propagation != nil && !c.asksWho() || c.deletion.brake != nil || c.deletion.archive != nil && !c.asksWho()) && !c.onTrial() {
-			// A policy that does not add the finalizer itself can still, by its priority, have that
-			// of another removed. Finalizers are never waited for, whatever the failurePolicy: what
-			// has none gets it when it is deleted, or by back-fill, and nothing is created or
-			// edited in a cluster without Weir otherwise.
+		if adds && c.mayChangeFinalizer() {
 			add(WebhookAddFinalizer, "", c, len(c.conditions) > 0, false)
 		}
 	}
@@ -159,6 +155,16 @@ func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.protectsFrom(v1beta1.ProtectEvict))
 }
 
+// mayChangeFinalizer tells whether objects may get or lose the finalizer because of the policy: one
+// that does not add it can still, by its priority, have that of another removed. Finalizers are
+// never waited for, whatever the failurePolicy: what has none gets it when it is deleted, or by
+// back-fill, and nothing is created or edited in a cluster without Weir otherwise.
+func (c *compiled) mayChangeFinalizer() bool {
+	d := c.deletion
+	asks := d.brake != nil || !c.asksWho() && (d.propagation != nil || d.archive != nil)
+	return c.ready() && !c.onTrial() && asks
+}
+
 // mayAddFinalizer tells whether there can be objects to which the policy wants the finalizer added.
 func (c *compiled) mayAddFinalizer() bool {
 	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
@@ -191,16 +197,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		},
 		NamespaceSelector: common(namespaces), ObjectSelector: common(objects),
 	}
-	if e.conditions {
-		out.Name = "conditions." + out.Name
-	}
-	if e.eviction {
-		out.Name = "eviction." + out.Name
-	}
-	if e.part == PartFail || e.part == PartEverywhere {
-		out.Name = string(e.part) + "." + out.Name
-		out.FailurePolicy = admissionregistrationv1.Fail
-	}
+	e.name(&out)
 	if e.eviction {
 		// The object of such a request is an Eviction, whose labels no selector is meant for.
 		out.ObjectSelector = nil
@@ -242,6 +239,20 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	}
 	out.Rules = webhookRules(resources, ops, subresources)
 	return out
+}
+
+// name puts what is special about the entry before its name.
+func (e *entry) name(out *WebhookRules) {
+	if e.conditions {
+		out.Name = "conditions." + out.Name
+	}
+	if e.eviction {
+		out.Name = "eviction." + out.Name
+	}
+	if e.part == PartFail || e.part == PartEverywhere {
+		out.Name = string(e.part) + "." + out.Name
+		out.FailurePolicy = admissionregistrationv1.Fail
+	}
 }
 
 // leftToWeir says in CEL which DELETEs Weir judges where the API server does by itself: by itself it

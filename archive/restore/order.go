@@ -9,7 +9,6 @@ import (
 var (
 	definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	namespaces  = schema.GroupResource{Resource: "namespaces"}
-	secrets     = schema.GroupResource{Resource: "secrets"}
 	services    = schema.GroupResource{Resource: "services"}
 	pods        = schema.GroupResource{Resource: "pods"}
 	claims      = schema.GroupResource{Resource: "persistentvolumeclaims"}

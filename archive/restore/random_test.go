@@ -173,7 +173,7 @@ func (c *cluster) do(t *rapid.T, s *Step) {
 		}
 	}
 	for _, r := range references {
-		if !living[r.UID] && !(s.Outcome == Replace && refers(s.Live, r.UID)) {
+		if !living[r.UID] && (s.Outcome != Replace || !refers(s.Live, r.UID)) {
 			t.Fatalf("%s refers to uid %s, which nothing living has", s.Ref, r.UID)
 		}
 	}

@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 				return ""
 			case "record", "live":
 				o, made := objectOf(t, strings.Join(words[1:], " "), d.Input)
-				r := Record{Resource: o.Resource, Object: o.Object}
+				r := Record(o)
 				if words[0] == "record" {
 					w.Records = append(w.Records, r)
 					return ""

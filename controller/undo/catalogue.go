@@ -44,7 +44,7 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 		case at >= 0 && !before[at].durable:
 			r.trees = append(r.trees, before[at]) // it is being written here
 		case !archive.Durable(t) && r.writesLocked(t): // that has just begun
-		case !archive.Durable(t), now.After(t.Spec.ExpirationTime.Time):
+		case !archive.Durable(t), t.Spec.ExpirationTime != nil && now.After(t.Spec.ExpirationTime.Time):
 			purge = append(purge, t)
 		default:
 			r.trees = append(r.trees, entryOf(t))

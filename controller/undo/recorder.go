@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/controller/await"
@@ -194,7 +195,7 @@ func (r *Recorder) record(ctx context.Context, u enforce.Unrecorded) error {
 	tree := &v1beta1.DeletedTree{Spec: v1beta1.DeletedTreeSpec{
 		Root: v1beta1.DeletedRoot{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: u.Root.Kind.Resource,
 			Namespace: u.Root.Namespace, Name: u.Root.Name, UID: string(u.Root.UID)},
-		DeletionTime: u.Deleted, ExpirationTime: metav1.NewTime(now.Add(u.Archive.Retention)),
+		DeletionTime: &u.Deleted, ExpirationTime: ptr.To(metav1.NewTime(now.Add(u.Archive.Retention))),
 	}}
 	reading := &reading{Recorder: r, Unrecorded: u, tree: tree, got: map[types.UID]uint64{}}
 	err := r.Archive.Write(ctx, tree, reading.objects(ctx))

@@ -67,7 +67,7 @@ type DeletedTree struct {
 	// spec is what was deleted, and what seals it.
 	//
 	// +required
-	Spec DeletedTreeSpec `json:"spec"`
+	Spec DeletedTreeSpec `json:"spec,omitzero"`
 
 	// status is what was recorded of it.
 	//
@@ -80,30 +80,31 @@ type DeletedTreeSpec struct {
 	// root is the object that was deleted.
 	//
 	// +required
-	Root DeletedRoot `json:"root"`
+	Root DeletedRoot `json:"root,omitzero"`
 
 	// requester is whose request the webhook saw to delete the root. It is evidence, no proof: left
 	// out, the webhook has not seen the request.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Requester string `json:"requester,omitempty"`
 
 	// deletionTime is when the root was deleted.
 	//
 	// +required
-	DeletionTime metav1.Time `json:"deletionTime"`
+	DeletionTime *metav1.Time `json:"deletionTime,omitempty"`
 
 	// expirationTime is when Weir purges the tree. Who may edit it keeps the tree longer.
 	//
 	// +required
-	ExpirationTime metav1.Time `json:"expirationTime"`
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// key is what the chunks are sealed with, wrapped by the archive's key.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=256
-	Key []byte `json:"key"`
+	Key []byte `json:"key,omitempty"`
 }
 
 // DeletedRoot is the object that was deleted.
@@ -111,44 +112,51 @@ type DeletedRoot struct {
 	// group is the API group of its kind, empty for the core group.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 
 	// version is the API version in which it was read.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	Version string `json:"version"`
+	Version string `json:"version,omitempty"`
 
 	// resource is its kind as in URLs, as in "deployments".
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	Resource string `json:"resource"`
+	Resource string `json:"resource,omitempty"`
 
 	// kind is its kind.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind"`
+	Kind string `json:"kind,omitempty"`
 
 	// namespace is the namespace that it was in, empty for what is in none.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is its name.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 
 	// uid is its uid, which no other object ever has.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	UID string `json:"uid"`
+	UID string `json:"uid,omitempty"`
 }
 
 // DeletedTreeStatus is what was recorded of a tree.
@@ -164,6 +172,7 @@ type DeletedTreeStatus struct {
 	// objects is how many objects were recorded.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Objects int64 `json:"objects,omitempty"`
 
 	// kinds are the same, by kind, sorted by name.
@@ -176,17 +185,20 @@ type DeletedTreeStatus struct {
 	// chunks is how many ArchiveChunks the tree has.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Chunks int32 `json:"chunks,omitempty"`
 
 	// bytes is how large they are together.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	Bytes int64 `json:"bytes,omitempty"`
 
 	// missedObjects is how many objects went with the root that were not recorded, or not as they
 	// were in the end.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	MissedObjects int64 `json:"missedObjects,omitempty"`
 
 	// missed are the first of them.
@@ -202,13 +214,15 @@ type DeletedKind struct {
 	// resource is the kind, as in "replicasets.apps".
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	Resource string `json:"resource"`
+	Resource string `json:"resource,omitempty"`
 
 	// objects is how many.
 	//
 	// +required
-	Objects int64 `json:"objects"`
+	// +kubebuilder:validation:Minimum=1
+	Objects int64 `json:"objects,omitempty"`
 }
 
 // MissedObject is an object that was not recorded, or not as it was in the end.
@@ -216,14 +230,16 @@ type MissedObject struct {
 	// object is its kind, namespace and name, as in "replicasets.apps shop/web".
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=640
-	Object string `json:"object"`
+	Object string `json:"object,omitempty"`
 
 	// why says why.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Why string `json:"why"`
+	Why string `json:"why,omitempty"`
 }
 
 // DeletedTreeList is a list of DeletedTree.
@@ -252,7 +268,7 @@ type ArchiveChunk struct {
 	// spec is the content.
 	//
 	// +required
-	Spec ArchiveChunkSpec `json:"spec"`
+	Spec ArchiveChunkSpec `json:"spec,omitzero"`
 }
 
 // ArchiveChunkSpec is the content of a chunk.
@@ -260,26 +276,27 @@ type ArchiveChunkSpec struct {
 	// tree is the name of the DeletedTree.
 	//
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Tree string `json:"tree"`
+	Tree string `json:"tree,omitempty"`
 
 	// sequence is the chunk's place in the tree, from 0.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
-	Sequence int32 `json:"sequence"`
+	Sequence *int32 `json:"sequence,omitempty"`
 
 	// last is true for the last chunk of the tree.
 	//
 	// +optional
-	Last bool `json:"last,omitempty"`
+	Last *bool `json:"last,omitempty"`
 
 	// sealed is the content, 1 MiB at most before it is encoded. The tree, the sequence and whether
 	// it is the last are sealed with it.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=1398104
-	Sealed []byte `json:"sealed"`
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
 // ArchiveChunkList is a list of ArchiveChunk.

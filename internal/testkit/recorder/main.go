@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -66,7 +67,7 @@ func record(ctx context.Context, kubeconfig, namespace string) (string, error) {
 	tree := &v1beta1.DeletedTree{Spec: v1beta1.DeletedTreeSpec{
 		Root: v1beta1.DeletedRoot{Group: mapping.Resource.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource,
 			Kind: root.GetKind(), Namespace: root.GetNamespace(), Name: root.GetName(), UID: string(root.GetUID())},
-		DeletionTime: metav1.Now(), ExpirationTime: metav1.NewTime(time.Now().Add(time.Hour)),
+		DeletionTime: ptr.To(metav1.Now()), ExpirationTime: ptr.To(metav1.NewTime(time.Now().Add(time.Hour))),
 	}}
 	err = archive.NewStore(client, namespace).Write(ctx, tree, func(yield func(archive.Object, error) bool) {
 		for _, o := range list.Items {
