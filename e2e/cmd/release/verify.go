@@ -154,7 +154,7 @@ func unpack(path, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // it only opens files
 	for r := tar.NewReader(f); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
