@@ -217,7 +217,10 @@ const endTime = 30 * time.Second
 // returned ends: some time after ctx, while which the server is not ready and still answers
 // (--shutdown-delay). canary is the namespace of the object that tells who collects; empty: that is
 // not watched.
-func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake, canary string, source certs.Source, token *certs.Token) (context.Context, error) {
+func (f *serverFlags) serve(
+	ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake,
+	canary string, source certs.Source, token *certs.Token,
+) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
 		return nil, err
@@ -238,14 +241,9 @@ func (f *serverFlags) serve(ctx context.Context, m *management, b *begun, facts 
 	}
 	m.follow("collections", handler.Run)
 	var ending atomic.Bool
-	over := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate}
-	if f.clientCA != "" {
-		clients, err := webhook.NewClients(f.clientCA)
-		if err != nil {
-			return nil, fmt.Errorf("--webhook-client-ca: %w", err)
-		}
-		clients.Require(over)
-		m.follow("client CA", clients.Start)
+	over, err := f.over(m, source)
+	if err != nil {
+		return nil, err
 	}
 	handled := webhook.Leaving(handler, ending.Load)
 	server, err := serverAt("webhook", f.address, webhook.NewServer(handled, webhook.MostStrangers), over, endTime)
@@ -284,6 +282,21 @@ func (f *serverFlags) untilAnswered(ctx context.Context, b *begun, ending *atomi
 		time.AfterFunc(f.shutdownDelay, end)
 	})
 	return longer
+}
+
+// over is the TLS of the server: its certificate, and whom it lets connect.
+func (f *serverFlags) over(m *management, source certs.Source) (*tls.Config, error) {
+	over := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate}
+	if f.clientCA == "" {
+		return over, nil
+	}
+	clients, err := webhook.NewClients(f.clientCA)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-client-ca: %w", err)
+	}
+	clients.Require(over)
+	m.follow("client CA", clients.Start)
+	return over, nil
 }
 
 // expiryOf is the metric of when the certificate expires; 0 while there is none.
