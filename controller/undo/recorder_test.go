@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,9 +119,9 @@ func TestWhatIsDeletedIsRecordedBeforeItGoes(t *testing.T) {
 }
 
 // refuse has the API server refuse writes of chunks, and purges, while down.
-func refuse(c *clustertest.Cluster, down *bool) {
+func refuse(c *clustertest.Cluster, down *atomic.Bool) {
 	c.Reply(func(r apitest.Request) *apitest.Reply {
-		if *down && (r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/archivechunks") ||
+		if down.Load() && (r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/archivechunks") ||
 			r.Method == http.MethodDelete && strings.Contains(r.Path, "/deletedtrees/")) {
 			return &apitest.Reply{Code: 500, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 				Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Message: "etcd is full"}}
@@ -131,7 +132,8 @@ func refuse(c *clustertest.Cluster, down *bool) {
 
 func TestWhatCannotBeRecordedIsHeldWithFail(t *testing.T) {
 	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		refuse(c, &down)
 		c.Start()
 		c.API.Put("configmaps", configMap("a", terminating))
@@ -140,7 +142,7 @@ func TestWhatCannotBeRecordedIsHeldWithFail(t *testing.T) {
 		if told := c.Reported("DeletionHeld"); len(told) != 1 || !strings.Contains(told[0], "cannot be recorded") || !strings.Contains(told[0], "etcd is full") {
 			c.Errorf("%q", told)
 		}
-		down = false
+		down.Store(false)
 		c.Pass(time.Minute)
 		wantKept(c, "a: ConfigMap/a Pod/p Pod/q")
 		c.MustBeGone("configmaps/shop/a")
@@ -149,7 +151,8 @@ func TestWhatCannotBeRecordedIsHeldWithFail(t *testing.T) {
 
 func TestWhatCannotBeRecordedGoesWithIgnore(t *testing.T) {
 	recorded(t, "", func(c *clustertest.Cluster) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		refuse(c, &down)
 		c.Start()
 		c.API.Put("configmaps", configMap("a", terminating))
@@ -185,9 +188,10 @@ func TestOfAKindThatIsNotListedNothingIsMissedUnsaid(t *testing.T) {
 	for _, more := range []string{"", ", failurePolicy: Fail"} {
 		recorded(t, more, func(c *clustertest.Cluster) {
 			c.Serve("example.com/v1", "widgets", "Widget", true, clustertest.AllVerbs)
-			down := true
+			var down atomic.Bool
+			down.Store(true)
 			c.Reply(func(r apitest.Request) *apitest.Reply {
-				if down && strings.HasSuffix(r.Path, "/widgets") {
+				if down.Load() && strings.HasSuffix(r.Path, "/widgets") {
 					return &apitest.Reply{Code: 500, Body: metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 						Status: metav1.StatusFailure, Code: 500, Message: "broken"}}
 				}
@@ -204,7 +208,7 @@ func TestOfAKindThatIsNotListedNothingIsMissedUnsaid(t *testing.T) {
 			if told := c.Reported("DeletionHeld"); len(told) == 0 || !strings.Contains(told[0], "not all kinds are listed: widgets.example.com") {
 				c.Errorf("%q", told)
 			}
-			down = false
+			down.Store(false)
 			c.Pass(5 * time.Minute)
 			wantKept(c, "a: ConfigMap/a Pod/p Pod/q")
 		})
@@ -215,13 +219,14 @@ func TestOfAKindThatIsNotListedNothingIsMissedUnsaid(t *testing.T) {
 // all of it, and purges what the first has left.
 func TestALeaderThatEndsLeavesNothingUnrecorded(t *testing.T) {
 	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		refuse(c, &down)
 		stop := c.Start()
 		c.API.Put("configmaps", configMap("a", terminating))
 		c.Pass(time.Second)
 		stop()
-		down = false
+		down.Store(false)
 		c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/q")
 		c.Start()
 		c.Pass(2 * time.Minute)
@@ -236,10 +241,9 @@ func TestALeaderThatEndsLeavesNothingUnrecorded(t *testing.T) {
 // TestWhatChangesIsReadAgain: a pod is edited after it was read, and the record ends with what it is.
 func TestWhatChangesIsReadAgain(t *testing.T) {
 	recorded(t, "", func(c *clustertest.Cluster) {
-		edited := false
+		var edited atomic.Bool // p was read before it
 		c.Reply(func(r apitest.Request) *apitest.Reply {
-			if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/pods/q") && !edited {
-				edited = true // p was read before it
+			if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/pods/q") && edited.CompareAndSwap(false, true) {
 				c.API.Put("pods", strings.Replace(ownedPod("p", "a"), "name: p,", "name: p, labels: {is: ' edited'},", 1))
 				<-time.After(time.Second) // the watch shows it
 			}
