@@ -130,7 +130,8 @@ func (s *story) noneOf(old map[types.UID]string) func(context.Context) error {
 func (s *story) refusedByPolicies(context.Context) error {
 	file := s.file(mistaken)
 	return errors.Join(
-		s.says(`DeletionPolicy "story-`+s.name+`"`, "delete", "configmap", "guarded", "--cascade=orphan", "--dry-run=server"),
+		// By the API server itself, or by Weir: in the same words.
+		s.says("may not be deleted with propagation policy Orphan: allowed is Foreground", "delete", "configmap", "guarded", "--cascade=orphan", "--dry-run=server"),
 		s.says(`OwnerReferencePolicy "story-`+s.name+`"`, "create", "--dry-run=server", "-f", file),
 		s.says("", "delete", "configmap", "guarded", "--dry-run=server"),
 	)
