@@ -24,7 +24,7 @@ const (
   propagation: {default: Foreground, allowed: [Foreground]}
 `
 	ownersOfEverything = `  failurePolicy: Fail
-  match: {resources: [{apiGroups: ["*"], resources: ["*"]}]}
+  match: {resources: [{apiGroups: ["*"], resources: ["*"]}], kubernetesControllers: Judge}
   rules: {unservedVersion: Deny}
 `
 	// mistaken has an owner of a version that the cluster does not serve.
