@@ -24,7 +24,7 @@ func TestKwokWithoutControllersHasACollector(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("this machine has no python3")
+		t.Fatal("install python3: the script of docs/testing-operators.md is Python")
 	}
 	w := newCluster(t, plane.Options{Kwok: true})
 	dir, err := os.MkdirTemp("", "weir") // a socket's path has to be short

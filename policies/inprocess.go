@@ -1,14 +1,12 @@
 package policies
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -363,42 +361,6 @@ func (p *inProcess) whom(collectors bool) {
 	}
 }
 
-func (p *inProcess) compileOwners() {
-	o := p.c.owners
-	p.let("what", strings.ReplaceAll(celWhat, "NAME", "(has(object.metadata.name) ? object.metadata.name : '')"))
-	p.whom(false)
-	p.match("not-terminating", notTerminating)
-	p.match("references-change", "oldObject != null || "+has("object", "ownerReferences"))
-	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
-	if o.Changes == v1beta1.ChangesRequirePermission {
-		p.updates = ownerSubresources
-		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: user \"' + "+
-			"request.userInfo.username + '\" may not delete ' + request.resource.resource + ' in API group \"' + "+
-			"request.resource.group + '\"' + (has(request.namespace) && request.namespace != '' ? "+
-			"' in namespace \"' + request.namespace + '\"' : '')", "",
-			"request.operation != 'UPDATE'",
-			"authorizer.group(request.resource.group).resource(request.resource.resource)"+
-				".namespace(has(request.namespace) ? request.namespace : '').name(object.metadata.name).check('delete').allowed()")
-	}
-	switch o.BlockOwnerDeletion {
-	case v1beta1.BlockDeny:
-		p.updates, p.creates = ownerSubresources, true
-		p.refuse("variables.what + ' may not block the deletion of its owner'",
-			"'Leave out blockOwnerDeletion, or set it to false'",
-			"!"+has("object", "ownerReferences"),
-			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+
-				has("oldObject", "ownerReferences")+" && oldObject.metadata.ownerReferences.exists(o, o.uid == r.uid && "+
-				"has(o.blockOwnerDeletion) && o.blockOwnerDeletion))")
-	case v1beta1.BlockRequirePermission:
-		p.leaveOut("spec.blockOwnerDeletion", "the API server cannot tell of which resource an owner is")
-	case v1beta1.BlockClear:
-		p.leaveOut("spec.blockOwnerDeletion", "a ValidatingAdmissionPolicy changes nothing")
-	}
-	if o.Rules != nil {
-		p.leaveOut("spec.rules", "the API server does not look at owners")
-	}
-}
-
 // result is nothing but what is left out where the API server can judge nothing.
 func (p *inProcess) result(v *version.Version) InProcess {
 	for _, one := range p.c.conditions {
@@ -454,71 +416,4 @@ func (p *inProcess) judged() (out []Webhook) {
 		return nil
 	}
 	return append(out, WebhookDelete, WebhookGuard) // an update may confirm: only Weir can tell by whom
-}
-
-// constraints say which requests the policy is about.
-func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
-	anyVersion := admissionregistrationv1.Equivalent
-	out := &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion}
-	out.NamespaceSelector, out.ObjectSelector = asLabelSelector(p.c.namespaces), asLabelSelector(p.c.objects)
-	type operation = admissionregistrationv1.OperationType
-	type rule = admissionregistrationv1.NamedRuleWithOperations
-	add := func(op operation, subresources func(schema.GroupResource) []string) {
-		for _, r := range webhookRules(scoped(p.c.resources, p.c.scope), []operation{op}, subresources) {
-			if subresources != nil && slices.Contains(r.Resources, "*") {
-				r.Resources = append(r.Resources, "*/status", "*/finalize", "*/approval")
-			}
-			out.ResourceRules = append(out.ResourceRules, rule{RuleWithOperations: r})
-		}
-	}
-	if p.deletes {
-		add(admissionregistrationv1.Delete, nil)
-	}
-	if p.creates {
-		add(admissionregistrationv1.Create, nil)
-	}
-	if p.updates != nil {
-		add(admissionregistrationv1.Update, p.updates)
-	}
-	left := scoped(append(p.leftOut(), p.c.excluded...), "")
-	for _, r := range webhookRules(left, []operation{admissionregistrationv1.OperationAll}, nil) {
-		out.ExcludeResourceRules = append(out.ExcludeResourceRules, rule{RuleWithOperations: r})
-	}
-	return out
-}
-
-// asLabelSelector is exact: a compiled selector began as one.
-func asLabelSelector(s labels.Selector) *metav1.LabelSelector {
-	if s == nil {
-		return nil
-	}
-	out, err := metav1.ParseToLabelSelector(s.String())
-	if err != nil {
-		panic(fmt.Sprintf("selector %q: %v", s, err))
-	}
-	return out
-}
-
-// leftOut are the resources that a '*' does not name, but for those that are named beside it.
-func (p *inProcess) leftOut() []v1beta1.ResourceRule {
-	if !wildcard(p.c.resources) {
-		return nil
-	}
-	var out []v1beta1.ResourceRule
-	for _, gr := range leftOut {
-		r := v1beta1.ResourceRule{APIGroups: []string{gr.Group}, Resources: []string{cmp.Or(gr.Resource, "*")}}
-		if i := slices.IndexFunc(explicit(p.c.resources), func(named schema.GroupResource) bool {
-			return named.Group == gr.Group && (gr.Resource == "" || gr.Resource == named.Resource)
-		}); i >= 0 {
-			if gr.Resource == "" {
-				p.leaveOut(
-					"spec.match.resources",
-					fmt.Sprintf("beside %s, '*' names all of the API group", explicit(p.c.resources)[i]),
-				)
-			}
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
 }
