@@ -3,6 +3,7 @@ package follow
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newWatching(t)
-				asked := 0
+				var asked atomic.Int32 // kinds are asked side by side
 				e.hang = func(path string) bool { return c.answer == never && strings.Contains(path, "/configmaps/") }
 				e.fail(func(r apitest.Request) *apitest.Reply {
 					switch {
@@ -47,7 +48,7 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 					case !strings.Contains(r.Path, "/configmaps/"):
 						return nil
 					}
-					asked++
+					asked.Add(1)
 					return c.answer
 				})
 				e.whole()
@@ -63,8 +64,8 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 				if have := e.behind("configmaps"); have != "" != c.behind {
 					t.Errorf("ConfigMaps are behind: %q, want %t", have, c.behind)
 				}
-				if c.answer != never && asked > 0 != c.asked {
-					t.Errorf("it was asked %d times, want %t", asked, c.asked)
+				if c.answer != never && asked.Load() > 0 != c.asked {
+					t.Errorf("it was asked %d times, want %t", asked.Load(), c.asked)
 				}
 				if why := e.behind("widgets.example.com"); why != "" {
 					t.Errorf("widgets are behind: %s", why)
