@@ -39,7 +39,11 @@ var (
 	secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// Store is where trees are: objects of the cluster, read and written with the rights of a client.
+// ChunkKind is the kind of what a tree consists of.
+var ChunkKind = chunkKind.GroupResource()
+
+// Store is where trees are: objects of the cluster, read and written with the rights of a client,
+// and what was shipped to a bucket.
 type Store struct {
 	// Room makes room for a chunk of a tree that is being written, or says why there is none; nil:
 	// there is. The tree's status counts what was written of it.
@@ -112,6 +116,10 @@ func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, ob
 	meta.SetStatusCondition(&tree.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionDurable,
 		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonRecorded, ObservedGeneration: tree.Generation,
 		Message: "what went with the object is recorded"})
+	return s.updateStatus(ctx, tree)
+}
+
+func (s *Store) updateStatus(ctx context.Context, tree *v1beta1.DeletedTree) error {
 	u, err := toUnstructured("DeletedTree", tree)
 	if err == nil {
 		u, err = s.client.Resource(treeKind).UpdateStatus(ctx, u, metav1.UpdateOptions{})
@@ -171,21 +179,28 @@ func (s *Store) open(ctx context.Context, name string) (*v1beta1.DeletedTree, Ke
 
 func (s *Store) chunks(ctx context.Context, tree *v1beta1.DeletedTree) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
+		var bucket *Bucket
 		for i := range tree.Status.Chunks {
-			var c v1beta1.ArchiveChunk
-			name := chunkName(tree.Name, i)
-			u, err := s.client.Resource(chunkKind).Get(ctx, name, metav1.GetOptions{})
-			if err == nil {
-				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
-			}
-			if err != nil {
-				err = fmt.Errorf("read ArchiveChunk %s: %w", name, err)
-			}
-			if !yield(Chunk{Sequence: ptr.Deref(c.Spec.Sequence, 0), Last: ptr.Deref(c.Spec.Last, false), Sealed: c.Spec.Sealed}, err) || err != nil {
+			c, err := s.chunk(ctx, tree, i, &bucket)
+			if !yield(c, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// clusterChunk reads a chunk that was not shipped.
+func (s *Store) clusterChunk(ctx context.Context, tree string, sequence int32) (Chunk, error) {
+	var c v1beta1.ArchiveChunk
+	name := chunkName(tree, sequence)
+	u, err := s.client.Resource(chunkKind).Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
+	}
+	if err != nil {
+		return Chunk{}, fmt.Errorf("read ArchiveChunk %s: %w", name, err)
+	}
+	return Chunk{Sequence: ptr.Deref(c.Spec.Sequence, 0), Last: ptr.Deref(c.Spec.Last, false), Sealed: c.Spec.Sealed}, nil
 }
 
 // List is the catalogue.
@@ -250,11 +265,7 @@ func (s *Store) writerKey(ctx context.Context) (Key, error) {
 }
 
 func (s *Store) key(ctx context.Context) (Key, error) {
-	var secret corev1.Secret
-	u, err := s.client.Resource(secretKind).Namespace(s.namespace).Get(ctx, KeySecret, metav1.GetOptions{})
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &secret)
-	}
+	secret, err := s.secret(ctx, KeySecret)
 	if err != nil {
 		return Key{}, err
 	}

@@ -23,8 +23,12 @@ type entry struct {
 }
 
 func entryOf(t *v1beta1.DeletedTree) entry {
-	return entry{name: t.Name, uid: string(t.UID), root: t.Spec.Root.UID, namespace: t.Spec.Root.Namespace,
+	e := entry{name: t.Name, uid: string(t.UID), root: t.Spec.Root.UID, namespace: t.Spec.Root.Namespace,
 		made: t.CreationTimestamp.Time, bytes: t.Status.Bytes, durable: archive.Durable(t)}
+	if t.Status.BucketPrefix != "" {
+		e.bytes = 0 // it takes no room of the cluster's
+	}
+	return e
 }
 
 // tidy reads the catalogue, and purges what has expired, and what another leader has not ended.
@@ -118,7 +122,7 @@ func evict(trees []entry, grows entry, most int64, may func(entry) bool) (out []
 			}
 		}
 		at := slices.IndexFunc(oldest, func(e entry) bool {
-			return e.namespace == from && e.name != grows.name && e.durable && may(e)
+			return e.namespace == from && e.name != grows.name && e.bytes > 0 && e.durable && may(e)
 		})
 		if at < 0 {
 			return nil, false

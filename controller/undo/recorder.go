@@ -53,6 +53,7 @@ type Recorder struct {
 	Options
 	metrics *metrics
 	queue   workqueue.TypedInterface[types.UID]
+	more    chan struct{} // a tree was recorded, and may be shipped
 
 	mu    sync.Mutex
 	roots map[types.UID]*root
@@ -74,7 +75,7 @@ func New(o Options) *Recorder {
 		o.Most = DefaultMost
 	}
 	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), roots: map[types.UID]*root{}, along: map[types.UID]struct{}{},
-		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
+		more: make(chan struct{}, 1), queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
 	return r
 }
@@ -132,6 +133,7 @@ func (r *Recorder) Ended(uid types.UID) {
 // Run records until ctx ends. again is told of a root about which there is something new.
 func (r *Recorder) Run(ctx context.Context, again func(types.UID)) {
 	var wg sync.WaitGroup
+	wg.Go(func() { r.shipping(ctx) })
 	await.Work(&wg, recordsAtOnce, r.queue, func(uid types.UID) { r.work(ctx, uid, again) })
 	for ctx.Err() == nil {
 		if err := r.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
@@ -199,6 +201,10 @@ func (r *Recorder) record(ctx context.Context, u enforce.Unrecorded) error {
 	}}
 	reading := &reading{Recorder: r, Unrecorded: u, tree: tree, got: map[types.UID]uint64{}}
 	err := r.Archive.Write(ctx, tree, reading.objects(ctx))
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {

@@ -194,6 +194,14 @@ type DeletedTreeStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Bytes int64 `json:"bytes,omitempty"`
 
+	// bucketPrefix is where the chunks are in the bucket that the Secret weir-archive-bucket names,
+	// once they were shipped there.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	BucketPrefix string `json:"bucketPrefix,omitempty"`
+
 	// missedObjects is how many objects went with the root that were not recorded, or not as they
 	// were in the end.
 	//

@@ -1,0 +1,104 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+const (
+	// shipEvery is how often trees are shipped to the bucket, where there is one, besides at once
+	// after one was recorded; shipPause is the time between two rounds, each of which lists all trees.
+	shipEvery = time.Minute
+	shipPause = time.Second
+	// shipWithin bounds the time for one tree: no DELETE waits for it.
+	shipWithin = 5 * time.Minute
+)
+
+// shipping ships until ctx ends.
+func (r *Recorder) shipping(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := r.ship(ctx); err != nil && ctx.Err() == nil {
+			r.metrics.recorded.WithLabelValues("unshipped").Inc()
+			r.Log.Info("cannot ship deleted trees to the bucket, will try again: they stay in the cluster, within --archive-mib", "err", err.Error())
+		}
+		_ = await.Pause(ctx, shipPause)
+		select {
+		case <-ctx.Done():
+		case <-r.more:
+		case <-time.After(shipEvery):
+		}
+	}
+}
+
+// ship copies trees to the bucket, deletes the chunks of those that were copied, and removes from
+// the bucket what no tree of the catalogue has.
+func (r *Recorder) ship(ctx context.Context) error {
+	bucket, err := r.Archive.Bucket(ctx)
+	if errors.Is(err, archive.ErrNoBucket) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	cluster, err := r.Archive.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	var there []string // read before the catalogue: a tree is in that first
+	for name, err := range bucket.Trees(ctx, cluster) {
+		if err != nil {
+			return err
+		}
+		there = append(there, name)
+	}
+	trees, err := r.Archive.List(ctx)
+	if err != nil {
+		return err
+	}
+	known := sets.New[string]()
+	var errs []error
+	for i := range trees {
+		t := &trees[i]
+		known.Insert(t.Name)
+		if !archive.Durable(t) {
+			continue
+		}
+		if t.Status.BucketPrefix == "" {
+			if err := r.shipTree(ctx, bucket, cluster, t); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		for _, v := range r.Store.Dependents(t.UID) {
+			if v.Kind == archive.ChunkKind {
+				errs = append(errs, r.Archive.DropChunk(ctx, v.Name, v.UID))
+			}
+		}
+	}
+	for _, name := range there {
+		if !known.Has(name) {
+			errs = append(errs, bucket.Remove(ctx, cluster, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Recorder) shipTree(ctx context.Context, bucket *archive.Bucket, cluster string, t *v1beta1.DeletedTree) error {
+	ctx, cancel := context.WithTimeout(ctx, shipWithin)
+	defer cancel()
+	if err := r.Archive.Ship(ctx, bucket, cluster, t); err != nil {
+		return err
+	}
+	r.metrics.recorded.WithLabelValues("shipped").Inc()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setLocked(entryOf(t))
+	return nil
+}
