@@ -14,7 +14,7 @@ import (
 var values = []string{
 	"webhook.extraArgs={--test-arming-window=10s}", "log.verbosity=1",
 	"policies.defaultPropagation=true", "policies.protection=true", "policies.ownerLint=true",
-	"policies.ownerPermissions=true", "policies.drainOrder=true",
+	"policies.ownerPermissions=true", "policies.drainOrder=true", "policies.undo=true",
 }
 
 // release is what is installed: nothing, or with which values.
