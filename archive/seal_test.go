@@ -123,6 +123,53 @@ func TestAnArchiveThatIsNotAsItWasIsRefused(t *testing.T) {
 	}
 }
 
+// TestNoChangeOfAnArchiveGoesUnnoticed: chunks are left out, repeated, moved, renumbered, cut and
+// altered. What is read is all of it, or its beginning and an error.
+func TestNoChangeOfAnArchiveGoesUnnoticed(t *testing.T) {
+	key := newKey(t)
+	objects := []Object{noise(1, 10), noise(2, MostSealed)} // two chunks
+	sealed, err := collect(Seal("tree", key, each(objects, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(a, b Object) bool { return bytes.Equal(a.Raw, b.Raw) }
+	rapid.Check(t, func(t *rapid.T) {
+		chunks := slices.Clone(sealed)
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			if len(chunks) == 0 {
+				break
+			}
+			i, j := rapid.IntRange(0, len(chunks)-1).Draw(t, "chunk"), rapid.IntRange(0, len(chunks)-1).Draw(t, "other")
+			c := &chunks[i]
+			switch rapid.IntRange(0, 6).Draw(t, "change") {
+			case 0:
+				chunks = slices.Delete(chunks, i, i+1)
+			case 1:
+				chunks = slices.Insert(chunks, i, chunks[j])
+			case 2:
+				chunks[i], chunks[j] = chunks[j], chunks[i]
+			case 3:
+				c.Sequence = int32(j)
+			case 4:
+				c.Last = !c.Last
+			case 5:
+				c.Sealed = c.Sealed[:rapid.IntRange(0, len(c.Sealed)).Draw(t, "bytes")]
+			case 6:
+				if c.Sealed = slices.Clone(c.Sealed); len(c.Sealed) > 0 {
+					c.Sealed[rapid.IntRange(0, len(c.Sealed)-1).Draw(t, "byte")] ^= 1
+				}
+			}
+		}
+		changed := !slices.EqualFunc(sealed, chunks, func(a, b Chunk) bool {
+			return a.Sequence == b.Sequence && a.Last == b.Last && bytes.Equal(a.Sealed, b.Sealed)
+		})
+		got, err := collect(Open("tree", key, each(chunks, nil)))
+		if changed != (err != nil) || !changed && len(got) < len(objects) || !slices.EqualFunc(objects[:len(got)], got, same) {
+			t.Fatalf("%d objects, changed: %t, %v", len(got), changed, err)
+		}
+	})
+}
+
 func TestAnErrorOfTheObjectsLeavesNoLastChunk(t *testing.T) {
 	key := newKey(t)
 	chunks, err := collect(Seal("tree", key, each([]Object{noise(1, 2*MostSealed)}, errors.New("not listed"))))

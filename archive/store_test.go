@@ -12,9 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -94,6 +97,56 @@ func TestOfWhatFailsNothingStays(t *testing.T) {
 	if l, err := client.Resource(treeKind).List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) != 0 {
 		t.Error(l, err)
 	}
+}
+
+// TestKilledAtAnyRequestNoHalfIsRead: whatever is the last request of who records, and whether its
+// answer came, a tree is whole, or not restored from; and who goes on records all of it.
+func TestKilledAtAnyRequestNoHalfIsRead(t *testing.T) {
+	objects := []Object{noise(1, 300), noise(2, 5)}
+	kills, whole := 0, 0
+	for _, answered := range []bool{false, true} {
+		for k, alive := 0, false; !alive; k++ {
+			kills++
+			api := apitest.New()
+			client := api.Dying(k, answered)
+			err := storeOf(t, client.Config()).Write(t.Context(), treeOf("web"), each(objects, nil))
+			if alive = client.Alive(); alive != (err == nil) {
+				t.Fatalf("killed: %t, and it says %v", !alive, err)
+			}
+			s := storeOf(t, api.Config())
+			if err := s.Write(t.Context(), treeOf("web"), each(objects[1:], nil)); err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			durable := 0
+			for _, tree := range all {
+				got, err := collect(s.Read(t.Context(), tree.Name))
+				if Durable(&tree) != (err == nil) || err == nil && !cmp.Equal(objects, got) && !cmp.Equal(objects[1:], got) {
+					t.Errorf("killed at request %d: durable: %t, %d objects, %v", k, Durable(&tree), len(got), err)
+				}
+				if err == nil {
+					durable++
+				}
+			}
+			if durable == 0 {
+				t.Errorf("killed at request %d: nothing is whole", k)
+			}
+			whole += durable
+		}
+	}
+	t.Logf("%d kills, %d whole trees", kills, whole)
+}
+
+func storeOf(t *testing.T, config *rest.Config) *Store {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewStore(client, "weir-system")
 }
 
 func TestAnotherKeyOfTheArchiveIsTold(t *testing.T) {

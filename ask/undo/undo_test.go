@@ -1,12 +1,11 @@
 package undo
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/archive/restore"
@@ -35,8 +35,8 @@ services: {metadata: {name: web, namespace: shop, uid: web}, spec: {clusterIP: 1
 
 var kindNames = map[string]string{"namespaces": "Namespace", "configmaps": "ConfigMap", "secrets": "Secret", "services": "Service"}
 
-func records(t *testing.T) (list []restore.Record) {
-	for line := range strings.SplitSeq(strings.TrimSpace(shop), "\n") {
+func records(t tester, lines string) (list []restore.Record) {
+	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
 		resource, text, _ := strings.Cut(line, ":")
 		o := &unstructured.Unstructured{Object: map[string]any{}}
 		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -62,39 +62,20 @@ func (serving) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 		PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: "v1", Version: "v1"}}}, []*metav1.APIResourceList{l}, nil
 }
 
-// dying is a transport that ends at a request: before it comes in, or before its answer does.
-type dying struct {
-	http.RoundTripper
-	left     atomic.Int64
-	answered bool
+// tester is a test, or a case of rapid.
+type tester interface {
+	rapid.TB
+	Context() context.Context
 }
 
-var errKilled = errors.New("killed")
-
-func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
-	n := d.left.Add(-1)
-	if n >= 0 || n == -1 && d.answered {
-		answer, err := d.RoundTripper.RoundTrip(r)
-		if n >= 0 || err != nil {
-			return answer, err
-		}
-		_ = answer.Body.Close()
-	}
-	return nil, errKilled
-}
-
-// restored restores the tree, with a transport if one is given, and returns what failed.
-func restored(t *testing.T, api *apitest.Server, through http.RoundTripper) (failed []string, plan *restore.Plan) {
+// restored restores a tree, and returns what failed.
+func restored(t tester, tree []restore.Record, config *rest.Config) (failed []string, plan *restore.Plan) {
 	t.Helper()
-	config := api.Config()
-	if through != nil {
-		config.Transport = through
-	}
-	client, err := dynamic.NewForConfig(rest.CopyConfig(config))
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Read(t.Context(), client, serving{}, "tree", records(t))
+	w, err := Read(t.Context(), client, serving{}, "tree", tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +90,12 @@ func restored(t *testing.T, api *apitest.Server, through http.RoundTripper) (fai
 }
 
 // state is what there is, with names in the place of uids; a uid that nothing has is itself.
-func state(t *testing.T, api *apitest.Server) map[string][]string {
+func state(t tester, tree []restore.Record, api *apitest.Server) map[string][]string {
 	t.Helper()
 	names := map[string]string{}
 	out := map[string][]string{}
 	var all []*unstructured.Unstructured
-	for _, r := range records(t) {
+	for _, r := range tree {
 		key := r.Resource.Resource + "/" + r.Object.GetNamespace() + "/" + r.Object.GetName()
 		if o := api.Get(strings.Replace(key, "//", "/", 1)); o != nil {
 			all = append(all, &unstructured.Unstructured{Object: o})
@@ -144,56 +125,93 @@ var whole = map[string][]string{
 // TestKilledAtAnyRequestItGoesOn: whatever is the last request, and whether its answer came, the
 // next restore does the rest, nothing twice, and nothing ever refers to a uid that nothing has.
 func TestKilledAtAnyRequestItGoesOn(t *testing.T) {
-	kills := 0
+	kills, tree := 0, records(t, shop)
 	for _, answered := range []bool{false, true} {
-		for k := 0; ; k++ {
-			api := apitest.New()
-			through := &dying{RoundTripper: api.Config().Transport, answered: answered}
-			through.left.Store(int64(k))
-			failed, _ := restored(t, api, through)
-			state(t, api)
-			if len(failed) == 0 && k > 0 && through.left.Load() >= 0 {
-				break
-			}
+		for k := 0; killed(t, tree, whole, k, answered); k++ {
 			kills++
-			if failed, _ := restored(t, api, nil); len(failed) > 0 {
-				t.Fatalf("killed at request %d: the next one fails: %q", k, failed)
-			}
-			if diff := cmp.Diff(whole, state(t, api)); diff != "" {
-				t.Fatalf("killed at request %d (-want +got):\n%s", k, diff)
-			}
-			if _, plan := restored(t, api, nil); len(plan.Acting()) > 0 {
-				t.Fatalf("killed at request %d: something is left after all was done", k)
-			}
 		}
 	}
 	t.Logf("%d kills", kills)
 }
 
+// TestKilledAnywhereInRandomTreesItGoesOn: the same of trees with any owners, which may be gone, and
+// with cycles.
+func TestKilledAnywhereInRandomTreesItGoesOn(t *testing.T) {
+	kills := 0
+	rapid.Check(t, func(t *rapid.T) {
+		lines := "namespaces: {metadata: {name: shop, uid: ns}}\n"
+		n := rapid.IntRange(1, 7).Draw(t, "objects")
+		for i := range n {
+			var owners []string
+			for range rapid.IntRange(0, 2).Draw(t, "owners") {
+				owners = append(owners, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, name: o%[1]d, uid: o%[1]d}", rapid.IntRange(0, n).Draw(t, "owner")))
+			}
+			lines += fmt.Sprintf("configmaps: {metadata: {name: o%[1]d, namespace: shop, uid: o%[1]d, ownerReferences: [%[2]s]}}\n", i, strings.Join(owners, ", "))
+		}
+		tree, api := records(t, lines), apitest.New()
+		if failed, _ := restored(t, tree, api.Config()); len(failed) > 0 {
+			t.Fatalf("it fails: %q", failed)
+		}
+		if killed(t, tree, state(t, tree, api), rapid.IntRange(0, 4*n).Draw(t, "killed after"), rapid.Bool().Draw(t, "answered")) {
+			kills++
+		}
+	})
+	t.Logf("%d kills", kills)
+}
+
+// killed restores a tree with a client that is killed, and then again, as it is wanted. It tells
+// whether there were so many requests.
+func killed(t tester, tree []restore.Record, want map[string][]string, k int, answered bool) bool {
+	t.Helper()
+	api := apitest.New()
+	client := api.Dying(k, answered)
+	restored(t, tree, client.Config())
+	state(t, tree, api)
+	if failed, _ := restored(t, tree, api.Config()); len(failed) > 0 {
+		t.Fatalf("killed at request %d: the next one fails: %q", k, failed)
+	}
+	if diff := cmp.Diff(want, state(t, tree, api)); diff != "" {
+		t.Fatalf("killed at request %d (-want +got):\n%s", k, diff)
+	}
+	if _, plan := restored(t, tree, api.Config()); len(plan.Acting()) > 0 {
+		t.Fatalf("killed at request %d: something is left after all was done", k)
+	}
+	return !client.Alive()
+}
+
 // TestTwoRestoresAtOnceAreOne: each makes what the other has not, and both succeed.
 func TestTwoRestoresAtOnceAreOne(t *testing.T) {
-	api := apitest.New()
+	api, tree := apitest.New(), records(t, shop)
 	var inner []string
 	begun := false
 	// The other one runs from its beginning to its end between the plan of the first and its steps.
 	api.Intercept(func(r apitest.Request) *apitest.Reply {
 		if r.Method == http.MethodPost && !strings.Contains(r.Path, "selfsubject") && !begun {
 			begun = true
-			inner, _ = restored(t, api, nil)
+			inner, _ = restored(t, tree, api.Config())
 		}
 		return nil
 	})
-	failed, _ := restored(t, api, nil)
+	failed, _ := restored(t, tree, api.Config())
 	if len(failed)+len(inner) > 0 {
 		t.Errorf("they fail: %q and %q", failed, inner)
 	}
-	if diff := cmp.Diff(whole, state(t, api)); diff != "" {
+	if diff := cmp.Diff(whole, state(t, tree, api)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // TestWhatFailsHoldsUpWhatNeedsIt: and nothing else.
 func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
+	var api *apitest.Server
+	faster := func(object string) func(apitest.Request) *apitest.Reply { // somebody makes it before it is made
+		return func(r apitest.Request) *apitest.Reply {
+			if r.Method == http.MethodPost && strings.Contains(r.Body, `"name":"leaf"`) && api.Get("configmaps/shop/leaf") == nil {
+				api.Put("configmaps", object)
+			}
+			return nil
+		}
+	}
 	for name, c := range map[string]struct {
 		refuse func(apitest.Request) *apitest.Reply
 		failed []string
@@ -221,6 +239,9 @@ func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
 			}
 			return nil
 		}, []string{"namespaces/shop: a policy", "secrets/shop/twig: its owner configmaps/shop/leaf was not made", "services/shop/web: namespaces/shop was not made"}, nil},
+		"a name that is taken meanwhile": {faster("{apiVersion: v1, kind: ConfigMap, metadata: {name: leaf, namespace: shop}, data: {of: somebody}}"),
+			[]string{"configmaps/shop/leaf: another object has its name by now", "secrets/shop/twig: its owner configmaps/shop/leaf was not made"}, []string{"ConfigMap boss"}},
+		"an equal object is made meanwhile": {faster("{apiVersion: v1, kind: ConfigMap, metadata: {name: leaf, namespace: shop}}"), nil, []string{"Secret twig"}},
 		"an address that is taken": {func(r apitest.Request) *apitest.Reply {
 			if r.Method == http.MethodPost && strings.Contains(r.Body, "10.0.0.1") {
 				return apitest.Refuse(422, "Invalid", "spec.clusterIP: Invalid value")
@@ -229,9 +250,10 @@ func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
 		}, nil, []string{"Service web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := apitest.New()
+			api = apitest.New()
+			tree := records(t, shop)
 			api.Intercept(c.refuse)
-			failed, _ := restored(t, api, nil)
+			failed, _ := restored(t, tree, api.Config())
 			for _, want := range c.failed {
 				if !slices.ContainsFunc(failed, func(f string) bool { return strings.HasPrefix(f, want) }) {
 					t.Errorf("it does not say %q, but %q", want, failed)
@@ -240,7 +262,7 @@ func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
 			if c.failed == nil && failed != nil {
 				t.Errorf("it fails: %q", failed)
 			}
-			is := state(t, api)
+			is := state(t, tree, api)
 			for _, want := range c.there {
 				if is[want] == nil {
 					t.Errorf("%s is not there", want)
