@@ -11,31 +11,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// accept asks for metadata alone, in what this package reads; JSON is for servers that have nothing
-// else.
+// accept asks for metadata alone; JSON is for servers that have nothing else.
 const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind, and pages of its list, decode no more
-// than Weir looks at.
+// client is a metadata client whose watches of a whole kind come by connections of their own, and
+// whose pages of its list come object by object.
 type client struct {
 	metadata.Interface
 	lists, watches *rest.RESTClient
 }
 
 // New has watches of whole kinds sent by one client, the pages of Page by another, and all else by
-// m. They bring of an object that is not being deleted its name, namespace, uid, resourceVersion,
-// owner references and finalizers, and of one that is, all but managedFields.
+// m.
 func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client) (metadata.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
-	config.NegotiatedSerializer = serializer{metainternalversionscheme.Codecs.WithoutConversion()}
+	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
 	byLists, err := rest.RESTClientForConfigAndClient(config, lists)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
@@ -118,22 +115,4 @@ func (g *getter) at(by *rest.RESTClient) *rest.Request {
 		path = []string{"api", g.kind.Version}
 	}
 	return by.Get().AbsPath(path...).Resource(g.kind.Resource)
-}
-
-// serializer is client-go's, but for what a watch brings as protobuf.
-type serializer struct{ runtime.NegotiatedSerializer }
-
-// SupportedMediaTypes implements runtime.NegotiatedSerializer.
-func (s serializer) SupportedMediaTypes() []runtime.SerializerInfo {
-	all := s.NegotiatedSerializer.SupportedMediaTypes()
-	types := make([]runtime.SerializerInfo, len(all))
-	for i, t := range all {
-		if t.MediaType == runtime.ContentTypeProtobuf {
-			stream := *t.StreamSerializer
-			stream.Serializer = events{stream.Serializer}
-			t.Serializer, t.StreamSerializer = objects{t.Serializer}, &stream
-		}
-		types[i] = t
-	}
-	return types
 }

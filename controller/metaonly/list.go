@@ -13,11 +13,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
 )
 
-// Numbers of fields on the wire, of PartialObjectMetadataList.
-const fieldListMetadata, fieldItems = 1, 2
+// Numbers of fields on the wire, from the API's generated.proto files.
+const (
+	fieldTypeMeta, fieldRaw       = 1, 2 // of runtime.Unknown
+	fieldListMetadata, fieldItems = 1, 2 // of PartialObjectMetadataList
+)
+
+// prefix begins what the API server sends as protobuf.
+var prefix = []byte("k8s\x00")
 
 // acceptList asks for a list in what this package reads, and for nothing else.
 const acceptList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -29,7 +36,7 @@ const mostHeader, mostObject = 1 << 16, 64 << 20
 // mostRead is what one read brings of it.
 const mostRead = 32 << 10
 
-var partialListKind = []byte("PartialObjectMetadataList")
+var partialList = runtime.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
 
 var (
 	// errOther is what a list ends with that is something else, before anything of it was handed
@@ -39,9 +46,9 @@ var (
 	errUnknown = errors.New("the list is not understood")
 )
 
-// Page reads one page of a list, as o says, and hands on each object as it comes, decoded as one
-// that a watch brings. So no page is kept. It returns the version of the list, and where it
-// continues. After an error, each may have had some of the objects.
+// Page reads one page of a list, as o says, and hands on each object as it comes. So no page is kept.
+// It returns the version of the list, and where it continues. After an error, each may have had some
+// of the objects.
 //
 // From what does not come from New, and from an API server that does not send protobuf, the page is
 // client-go's, as a whole. So are all pages of a kind after one that was not understood.
@@ -85,8 +92,6 @@ type reader struct {
 	in   *bufio.Reader
 	at   uint64 // bytes that were read
 	each func(*metav1.PartialObjectMetadata)
-	// whole: all of an object's metadata is decoded.
-	whole bool
 
 	metadata metav1.ListMeta
 	buffer   []byte // of what was read last
@@ -107,8 +112,9 @@ func (r *reader) read() (metav1.ListMeta, error) {
 		case err != nil:
 			err = incomplete(err)
 		case field == fieldTypeMeta && !whole:
+			var is runtime.TypeMeta
 			if err = r.value(n, mostHeader); err == nil {
-				isList = typeIs(r.buffer, partialListKind)
+				isList = is.Unmarshal(r.buffer) == nil && is == partialList
 			}
 		case !isList && !whole:
 			return metav1.ListMeta{}, errOther
@@ -150,17 +156,11 @@ func (r *reader) items(end uint64) error {
 	return nil
 }
 
-// item hands on the object in the buffer, by client-go's decoder where it is not understood.
+// item hands on the object in the buffer.
 func (r *reader) item() error {
-	var m *metav1.PartialObjectMetadata
-	if !r.whole {
-		m = partial(r.buffer)
-	}
-	if m == nil {
-		m = &metav1.PartialObjectMetadata{}
-		if err := unknown(m.Unmarshal(r.buffer)); err != nil {
-			return err
-		}
+	m := &metav1.PartialObjectMetadata{}
+	if err := unknown(m.Unmarshal(r.buffer)); err != nil {
+		return err
 	}
 	r.each(m)
 	return nil

@@ -13,13 +13,12 @@ import (
 )
 
 // ReadList reads an answer to a list, as protobuf or as JSON, and hands on the metadata of each
-// object as it comes: all of it, where Page drops what Weir mostly does not look at. So no more
-// than one object is kept, however much each of them carries. In JSON the objects may be whole, as
+// object as it comes. So no more than one object is kept, however much each of them carries. In JSON the objects may be whole, as
 // of an API that knows no metadata alone. After an error, each may have had some of the objects.
 func ReadList(answer io.Reader, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
 	in := bufio.NewReaderSize(answer, mostRead)
 	if head, err := in.Peek(len(prefix)); err == nil && bytes.Equal(head, prefix) {
-		return (&reader{in: in, each: each, whole: true}).read()
+		return (&reader{in: in, each: each}).read()
 	}
 	return readJSON(json.NewDecoder(in), each)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,15 +32,9 @@ func sent(t testing.TB, obj runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// dropped is an object without what a watch is not to bring, by the words of New.
+// dropped is an object without its type, which a list does not send with each.
 func dropped(m metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	m.TypeMeta, m.ManagedFields = metav1.TypeMeta{}, nil
-	if m.DeletionTimestamp == nil && m.UID != "" {
-		m.ObjectMeta = metav1.ObjectMeta{
-			Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
-			OwnerReferences: m.OwnerReferences, Finalizers: m.Finalizers,
-		}
-	}
+	m.TypeMeta = metav1.TypeMeta{}
 	return &m
 }
 
@@ -90,87 +83,6 @@ func samples() map[string]*metav1.PartialObjectMetadata {
 				m.OwnerReferences = append(m.OwnerReferences, o)
 			}
 		}),
-	}
-}
-
-// TestObjectsAreReadAsClientGoReadsThem but for what is dropped.
-func TestObjectsAreReadAsClientGoReadsThem(t *testing.T) {
-	for name, m := range samples() {
-		data := sent(t, m)
-		got := metadataOf(data)
-		if got == nil {
-			t.Errorf("%s: left to client-go", name)
-			continue
-		}
-		if diff := cmp.Diff(dropped(*m), got); diff != "" {
-			t.Errorf("%s: (-what is to come, +what came)\n%s", name, diff)
-		}
-	}
-}
-
-// TestWhatIsNotAnObjectIsLeftToClientGo with its result or its error.
-func TestWhatIsNotAnObjectIsLeftToClientGo(t *testing.T) {
-	whole := sent(t, usual())
-	for name, data := range map[string][]byte{
-		"status":            sent(t, &metav1.Status{Message: "too old", Code: 410}),
-		"cut off":           whole[:len(whole)-20],
-		"no prefix":         whole[4:],
-		"empty":             nil,
-		"prefix alone":      prefix,
-		"trailing nonsense": append(bytes.Clone(whole), 0xff),
-	} {
-		want, wantKind, wantErr := theirs(t).Serializer.Decode(data, nil, nil)
-		got, gotKind, err := objects{theirs(t).Serializer}.Decode(data, nil, nil)
-		if fmt.Sprint(err) != fmt.Sprint(wantErr) || !cmp.Equal(got, want) || !cmp.Equal(gotKind, wantKind) {
-			t.Errorf("%s: %v %v %v, and by client-go %v %v %v", name, got, gotKind, err, want, wantKind, wantErr)
-		}
-		if _, isObject := want.(*metav1.PartialObjectMetadata); isObject {
-			t.Errorf("%s: client-go takes it for an object", name)
-		}
-	}
-}
-
-// FuzzDecode: what client-go reads is read here as well, and the same; what it refuses may only be
-// read if what is wrong was skipped.
-func FuzzDecode(f *testing.F) {
-	for _, m := range samples() {
-		f.Add(sent(f, m))
-	}
-	real := theirs(f).Serializer
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got := metadataOf(data)
-		obj, _, err := real.Decode(data, nil, nil)
-		want, isObject := obj.(*metav1.PartialObjectMetadata)
-		switch {
-		case got == nil:
-		case err == nil && !isObject:
-			t.Errorf("client-go reads a %T", obj)
-		case err == nil && !cmp.Equal(dropped(*want), got):
-			t.Errorf("(-client-go, +here)\n%s", cmp.Diff(dropped(*want), got))
-		}
-	})
-}
-
-// BenchmarkWatchedObject is one frame of a watch, to the object.
-func BenchmarkWatchedObject(b *testing.B) {
-	frame := frameOf(b, "MODIFIED", usual())
-	info := theirs(b)
-	for name, s := range map[string]struct{ frames, objects runtime.Decoder }{
-		"client-go":     {info.StreamSerializer.Serializer, info.Serializer},
-		"metadata-only": {events{info.StreamSerializer.Serializer}, objects{info.Serializer}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				var e metav1.WatchEvent
-				if _, _, err := s.frames.Decode(frame, nil, &e); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := runtime.Decode(s.objects, e.Object.Raw); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 
