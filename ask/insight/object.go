@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -42,6 +43,14 @@ func byName(a, b *Object) int {
 		return strings.Compare(string(a.UID), string(b.UID))
 	}
 	return strings.Compare(a.String(), b.String())
+}
+
+// viewsByName compares views as byName does their objects.
+func viewsByName(a, b graph.View) int {
+	if a.Kind == b.Kind && a.Namespace == b.Namespace {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	}
+	return strings.Compare(objectOf(&a).String(), objectOf(&b).String())
 }
 
 // someNames is how many objects are named where there are more of them.

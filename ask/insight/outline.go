@@ -22,7 +22,7 @@ type Outline struct {
 
 // Line is an object in an Outline, or several siblings that are of one kind and fare alike.
 type Line struct {
-	Node
+	*Node
 	ID int `json:"id"`
 	// Siblings is how many objects the line stands for; 0: it is one object.
 	Siblings int `json:"siblings,omitempty"`
@@ -37,13 +37,20 @@ type Line struct {
 	Below int `json:"below,omitempty"`
 	Goes  int `json:"goes,omitempty"`
 
-	at     graph.Handle
 	parent *Line
 	below  []*Line
 }
 
 // manySiblings is how many lines may hang below one before those that are alike become one.
 const manySiblings = 20
+
+// outlining makes the lines of an Outline.
+type outlining struct {
+	*Outline
+	world *World
+	now   time.Time
+	of    map[types.UID]*Line // those that are not Again
+}
 
 // Outline plays the deletion of an object, and lays the plan over the tree of what hangs below it.
 // The World is used up by it. False if there is no such object.
@@ -52,8 +59,8 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 	if !ok {
 		return nil, false
 	}
-	l := newOutlining(w, uid, now)
-	l.grow(l.add(l.line(&v, w.Graph.Handle(uid), nil), nil))
+	l := &outlining{Outline: &Outline{}, world: w, now: now, of: map[types.UID]*Line{}}
+	l.grow((&treeing{world: w, now: now, asked: uid, met: map[types.UID]bool{}}).below(&v, nil), nil)
 	d.Roots = []types.UID{uid}
 	l.Plan = w.Plan(d)
 	l.lay()
@@ -64,13 +71,36 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 	return l.Outline, true // without what it was made from
 }
 
+// grow adds a line for an object below another, and for all that hangs below it.
+func (l *outlining) grow(n *Node, parent *Line) {
+	line := l.add(n, parent)
+	dependents := n.Dependents
+	n.Dependents = nil // they are lines
+	for _, d := range dependents {
+		l.grow(d, line)
+	}
+}
+
+// add adds a line for an object below another.
+func (l *outlining) add(n *Node, parent *Line) *Line {
+	line := &Line{Node: n, ID: len(l.lines), parent: parent}
+	l.lines = append(l.lines, line)
+	if parent != nil {
+		parent.below = append(parent.below, line)
+	}
+	if !n.Again {
+		l.of[n.UID] = line
+	}
+	return line
+}
+
 // lay puts the plan over the lines. What goes without hanging below the object in the tree gets a
 // line of its own: below an owner of it that goes, too; or else below what takes it along.
 func (l *outlining) lay() {
 	var rest []*Item
 	waiting := map[types.UID]bool{}
 	for _, i := range l.Plan.Items {
-		if line := l.at[i.at]; line != nil {
+		if line := l.of[i.UID]; line != nil {
 			line.tell(i)
 		} else {
 			rest, waiting[i.UID] = append(rest, i), true
@@ -83,11 +113,11 @@ func (l *outlining) lay() {
 	below := map[types.UID][]*Item{}
 	for _, i := range rest {
 		parent := root.UID
-		if l.lineOf(i.via) != nil {
+		if l.of[i.via] != nil {
 			parent = i.via
 		}
 		for _, o := range i.owners {
-			if l.lineOf(o) != nil || waiting[o] {
+			if l.of[o] != nil || waiting[o] {
 				parent = o
 				break
 			}
@@ -95,9 +125,8 @@ func (l *outlining) lay() {
 		below[parent] = append(below[parent], i)
 	}
 	hang := func(i *Item, parent *Line) {
-		if l.at[i.at] == nil {
-			l.at[i.at] = l.add(l.world.lineOf(i, l.now), parent)
-			l.at[i.at].tell(i)
+		if l.of[i.UID] == nil {
+			l.add(l.world.nodeOf(i, l.now), parent).tell(i)
 		}
 	}
 	reach := func(from int) { // all that hangs below lines, new ones among them
@@ -117,19 +146,19 @@ func (l *outlining) lay() {
 	}
 }
 
-// lineOf is the object of an item as it was read.
-func (w *World) lineOf(i *Item, now time.Time) *Line {
+// nodeOf is the object of an item as it was read.
+func (w *World) nodeOf(i *Item, now time.Time) *Node {
 	m := w.metaAt(i.at)
-	line := &Line{Node: Node{Object: i.Object, Age: ageOf(m, now)}}
+	n := &Node{Object: i.Object, Age: ageOf(m, now)}
 	if m != nil {
-		line.Finalizers = m.Finalizers
-		line.State = stateOf(&graph.View{
+		n.Finalizers = m.Finalizers
+		n.State = stateOf(&graph.View{
 			Deleting:   m.DeletionTimestamp != nil,
 			Foreground: m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents),
 			Orphaning:  m.DeletionTimestamp != nil && slices.Contains(m.Finalizers, metav1.FinalizerOrphanDependents),
 		})
 	}
-	return line
+	return n
 }
 
 func (line *Line) tell(i *Item) {
@@ -205,8 +234,8 @@ func (l *outlining) group(line *Line) {
 		}
 		g := groups[key]
 		if g == nil {
-			g = &Line{ID: len(l.lines), Symbol: key.symbol, Outcome: run[0].Outcome, parent: line}
-			g.Kind, g.State = key.kind, key.state
+			g = &Line{Node: &Node{Object: Object{Kind: key.kind}, State: key.state}, ID: len(l.lines),
+				Symbol: key.symbol, Outcome: run[0].Outcome, parent: line}
 			groups[key], l.lines, grouped = g, append(l.lines, g), append(grouped, g)
 		}
 		g.below = append(g.below, run...)

@@ -201,14 +201,12 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 		}
 		return n
 	}
-	all := t.world.Graph.Dependents(v.UID)
-	n.Dependents = slices.Grow(n.Dependents, len(all))
+	all := slices.DeleteFunc(t.world.Graph.Dependents(v.UID), func(d graph.View) bool { return !t.ownedBy(&d, v.UID) })
+	slices.SortFunc(all, viewsByName)
+	n.Dependents = make([]*Node, 0, len(all))
 	for i := range all {
-		if d := &all[i]; t.ownedBy(d, v.UID) {
-			n.Dependents = append(n.Dependents, t.below(d, v))
-		}
+		n.Dependents = append(n.Dependents, t.below(&all[i], v))
 	}
-	slices.SortFunc(n.Dependents, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
 	if v.UID == t.asked && t.down {
 		n.Content = t.content(v)
 	}

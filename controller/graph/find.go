@@ -94,27 +94,6 @@ func (g *Graph) Dependents(uid types.UID) []View {
 	return views
 }
 
-// SomeDependents copies up to n objects with references to the object with a uid, in no order.
-func (g *Graph) SomeDependents(uid types.UID, n int) (views []View) {
-	entryID := g.find(uid)
-	if entryID == 0 {
-		return nil
-	}
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		c := g.claims.at(id)
-		if c.owner == 0 {
-			continue // it names something else by this uid
-		}
-		for _, d := range c.dependents {
-			if len(views) == n {
-				return views
-			}
-			views = append(views, g.view(d.node))
-		}
-	}
-	return views
-}
-
 // Incomplete names the kinds among which dependents of an object may be that are not seen: because
 // the list of the kind is not complete, or because it is not served now; empty when there are none.
 func (g *Graph) Incomplete(uid types.UID) string {
