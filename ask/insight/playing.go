@@ -28,7 +28,6 @@ type playing struct {
 	enforce func(graph.View) Enforcement // nil: nothing is known of policies
 	next    []*Item                      // whose decision may have changed
 	items   []*Item                      // by the handles of their objects, which stay good: nothing comes into the graph meanwhile
-	room    []Item                       // for further ones
 	order   []*Item                      // as they were met
 	step    int
 	stage   int
@@ -43,13 +42,10 @@ type playing struct {
 	draining map[string]bool      // namespaces that are being drained: no brake holds what is in them
 	braked   map[types.UID]braked // what brakes hold, and how it goes on then
 
-	told    []graph.Handle       // room for what the graph tells
-	decided []decision           // room for what it decides
-	done    []*Item              // room for the next step's items
-	seen    graph.View           // room for the object that something happens to
-	owners  []types.UID          // room for those of items
-	kind    schema.GroupResource // of the object that was met last,
-	named   string               // and how it is told
+	told    []graph.Handle // room for what the graph tells
+	decided []graph.Action // room for what it decides
+	done    []*Item        // room for the next step's items
+	seen    graph.View     // room for the object that something happens to
 }
 
 // Enforcement is what a policy says about the deletion of an object.
@@ -73,22 +69,13 @@ func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
 		approved: map[types.UID]bool{}, draining: map[string]bool{}, braked: map[types.UID]braked{}}
 }
 
-// manyItems is for how many items room is made at once.
-const manyItems = 128
-
 // item is what is said about an object; it is made at the first time that something about it may
 // change.
 func (c *playing) item(at graph.Handle) *Item {
-	i := c.items[at]
-	if i == nil {
-		if len(c.room) == 0 {
-			c.room = make([]Item, manyItems)
-		}
-		i, c.room = &c.room[0], c.room[1:]
-		i.at = at
-		c.items[at] = i
+	if c.items[at] == nil {
+		c.items[at] = &Item{at: at}
 	}
-	return i
+	return c.items[at]
 }
 
 // meet fills an item in, when something happens to the object: as it was then.
@@ -96,21 +83,13 @@ func (c *playing) meet(i *Item, v *graph.View) {
 	if i.Name != "" {
 		return
 	}
-	if v.Kind != c.kind {
-		c.kind, c.named = v.Kind, v.Kind.String()
-	}
-	i.Object, i.Deleting = Object{Kind: c.named, Namespace: v.Namespace, Name: v.Name, UID: v.UID}, v.Deleting
-	if len(c.owners)+len(v.Owners) > cap(c.owners) {
-		c.owners = make([]types.UID, 0, max(manyItems, len(v.Owners)))
-	}
-	from := len(c.owners)
+	i.Object, i.Deleting = objectOf(v), v.Deleting
 	for _, o := range v.Owners {
-		c.owners = append(c.owners, o.UID)
+		i.owners = append(i.owners, o.UID)
 		if o.Controller != nil && *o.Controller && owns(o.Verdict) {
 			i.controller = o.UID
 		}
 	}
-	i.owners = c.owners[from:len(c.owners):len(c.owners)]
 	c.order = append(c.order, i)
 }
 
@@ -125,7 +104,7 @@ func (c *playing) run() {
 			// at the same time.
 			c.decided = slices.Grow(c.decided[:0], len(now))
 			for _, i := range now {
-				c.decided = append(c.decided, decisionOf(c.world.Graph.DecideAt(i.at)))
+				c.decided = append(c.decided, c.world.Graph.DecideAt(i.at))
 			}
 			for n, i := range now {
 				if i.written == c.step {
@@ -169,42 +148,23 @@ func (c *playing) removeFinalizers() bool {
 	return true
 }
 
-// decision is what is kept of an Action until it is carried out: there may be as many as objects.
-type decision struct {
-	verb        graph.Verb
-	propagation metav1.DeletionPropagation
-	why         string
-	whole       *graph.Action // nil where the verb says what is done
-}
-
-func decisionOf(a graph.Action) decision {
-	d := decision{verb: a.Verb, propagation: a.Propagation, why: a.Why}
-	switch {
-	case a.Verb == graph.Delete, a.Verb == graph.Wait, a.Verb == graph.Keep && a.Unresolvable == graph.Resolvable:
-	default:
-		whole := a
-		d.whole = &whole
-	}
-	return d
-}
-
 // collectors tells whether a finalizer is the collector's.
 func collectors(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
 
 // do carries out a decision about an object.
-func (c *playing) do(i *Item, d *decision) {
-	switch d.verb {
+func (c *playing) do(i *Item, d *graph.Action) {
+	switch d.Verb {
 	case graph.Keep:
-		if d.whole == nil {
+		if d.Unresolvable == graph.Resolvable {
 			return
 		}
 	case graph.Wait:
 		return
 	case graph.Lookup:
-		c.apply(graph.LookupStarted{Claim: d.whole.Claim})
-		c.apply(c.world.answer(d.whole.Claim, c.uidOf(i)))
+		c.apply(graph.LookupStarted{Claim: d.Claim})
+		c.apply(c.world.answer(d.Claim, c.uidOf(i)))
 		c.changed(i)
 		return
 	}
@@ -213,7 +173,7 @@ func (c *playing) do(i *Item, d *decision) {
 		return
 	}
 	c.meet(i, v)
-	switch d.verb {
+	switch d.Verb {
 	case graph.Delete:
 		if v.Deleting {
 			return
@@ -230,22 +190,22 @@ func (c *playing) do(i *Item, d *decision) {
 			i.happens(Stuck, theAPIServer+" refuses: "+nobodyMay, c)
 			return
 		}
-		i.Why = d.why
+		i.Why = d.Why
 		if v.Kind == namespaces || v.Kind == definitions {
-			c.takesAlong(i, v, d.propagation)
+			c.takesAlong(i, v, d.Propagation)
 			return
 		}
-		c.delete(i, v, d.propagation)
+		c.delete(i, v, d.Propagation)
 	case graph.Release, graph.Unblock:
-		if d.verb == graph.Release && i.Outcome != Deleted {
-			i.happens(Released, d.why, c)
+		if d.Verb == graph.Release && i.Outcome != Deleted {
+			i.happens(Released, d.Why, c)
 		}
-		c.observe(i, v, d.whole.Owners, v.Finalizers)
+		c.observe(i, v, d.Owners, v.Finalizers)
 	case graph.Unfinalize:
-		c.write(i, v, d.whole.Finalizers)
+		c.write(i, v, d.Finalizers)
 	case graph.Keep:
 		if !v.Deleting {
-			i.happens(Unknown, strings.Join(append([]string{d.why}, c.world.misnamed(v)...), "; "), c)
+			i.happens(Unknown, strings.Join(append([]string{d.Why}, c.world.misnamed(v)...), "; "), c)
 		}
 	}
 }
