@@ -33,7 +33,6 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	p.nameFirst(step)
 	step = drain.Next(p.state)
 	p.tell(step)
-	p.relist(ctx, step)
 	changed, err := p.describe(ctx, step)
 	if changed && err == nil {
 		p.Log.Info("waiting", "namespace", p.ns.Name, "why", step.Why)

@@ -108,8 +108,6 @@ type progress struct {
 	why      string    // what it waits for, and since when
 	whyAt    time.Time
 	requeued time.Time
-	// relisted is when what it waits for was last compared with the API.
-	relisted relisted
 	// outside: what it waits for is not in it, but in what the cluster serves.
 	outside bool
 	// written is since when the wave is under way, as the namespace says it, and writtenAt when

@@ -152,3 +152,19 @@ func TestConditionsFollowFinalizersThatComeOffOneByOne(t *testing.T) {
 		c.MustBeGone("namespaces/shop")
 	})
 }
+
+// The watch never says that it went: the list of each kind in an hour does.
+func TestAnObjectThatWentUnseenHoldsItsNamespaceUntilItsKindIsListed(t *testing.T) {
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Found("shop", "first")
+		c.Hold("shop", "ghost")
+		c.Start()
+		c.End("shop")
+		c.Pass(10 * time.Second)
+		c.API.Forget("configmaps/shop/ghost")
+		c.Pass(2 * time.Second)
+		c.MustBeThere("namespaces/shop")
+		c.Pass(time.Hour + time.Minute)
+		c.MustBeGone("namespaces/shop")
+	})
+}
