@@ -180,9 +180,8 @@ bench-process: build ## CPU and memory of Weir's processes, and the time of kube
 
 OBJECTS ?= 1000000
 SCALE_ARGS ?=
-SCALE = bin/bench-scale
-bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md, and a sample a second beside it: SCALE_ARGS=--limit=20m
-	cd e2e && $(GO) run ./cmd/scale --weir=$(CURDIR)/bin/weir --objects=$(OBJECTS) --out=$(CURDIR)/$(SCALE).md --samples=$(CURDIR)/$(SCALE).csv $(SCALE_ARGS)
+bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md: SCALE_ARGS=--limit=20m
+	$(BENCH) --objects=$(OBJECTS) --out $(CURDIR)/bin/bench-scale.md --only='^at scale' $(SCALE_ARGS)
 
 # Tests of the full ring that go on for longer than it lets them.
 LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0

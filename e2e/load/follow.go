@@ -22,7 +22,7 @@ type follow struct {
 	patience time.Duration // how long nothing may happen
 	first    time.Time     // when the first dependent was done
 	last     time.Time
-	ended    func(time.Time) // told of each that is done, if it is set
+	ended    func(time.Time) // told of each dependent that is done, if it is set
 }
 
 // cascadePatience is far more than any system pauses, at any limit.
@@ -34,6 +34,7 @@ func newFollow(ctx context.Context, client metadata.Interface, p *Population, po
 		orphan:   policy == metav1.DeletePropagationOrphan,
 		pending:  map[types.UID]bool{p.Owner.UID: true},
 		patience: cascadePatience,
+		ended:    p.Ended,
 	}
 	for _, o := range p.Dependents {
 		f.pending[o.UID] = false
@@ -114,7 +115,7 @@ func (f *follow) done(uid types.UID, gone bool) {
 	}
 	delete(f.pending, uid)
 	f.last = time.Now()
-	if f.ended != nil {
+	if f.ended != nil && !owner {
 		f.ended(f.last)
 	}
 	if f.first.IsZero() && !owner {

@@ -25,8 +25,6 @@ type Result struct {
 	// Requests are those of the population's resource by verb, without the
 	// driver's own; nil for the floor, whose requests are the driver's.
 	Requests Counts
-	// UnderWay is how many of them the API server had under way at a time, on average.
-	UnderWay float64
 }
 
 // Rate is dependents per second.
@@ -53,22 +51,8 @@ func Measure(ctx context.Context, cfg *rest.Config, p *Population, policy metav1
 // Deletes has cfg's user delete each object of a population, and waits until all are gone. The
 // requests are all, the user's among them.
 func Deletes(ctx context.Context, admin, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population) (Result, error) {
-	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
-	if err != nil {
-		return Result{}, err
-	}
 	policy := metav1.DeletePropagationBackground
-	result, err := Measure(ctx, admin, p, policy, func(ctx context.Context) error { return Floor(ctx, cfg, p, policy) })
-	if err != nil {
-		return result, err
-	}
-	after, err := countRequests(ctx, metrics, about(p.Layout.Kind))
-	if err != nil {
-		return result, err
-	}
-	result.Requests = after.minus(before)
-	result.Requests["LIST"]-- // follow's
-	return result, nil
+	return counted(ctx, admin, metrics, p, policy, func(ctx context.Context) error { return Floor(ctx, cfg, p, policy) })
 }
 
 // Cascade deletes the owner with a policy and measures what a running system
@@ -79,19 +63,25 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 		return Result{}, fmt.Errorf("cascade: %w", err)
 	}
 	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
-	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
-	if err != nil {
-		return Result{}, err
-	}
-	spent, err := requestSeconds(ctx, metrics, about(p.Layout.Kind))
-	if err != nil {
-		return Result{}, err
-	}
-	result, err := Measure(ctx, cfg, p, policy, func(ctx context.Context) error {
+	result, err := counted(ctx, cfg, metrics, p, policy, func(ctx context.Context) error {
 		return in.Delete(ctx, p.Owner.Name, metav1.DeleteOptions{
 			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &p.Owner.UID},
 		})
 	})
+	if err == nil {
+		result.Requests["DELETE"]-- // the owner's, sent here
+	}
+	return result, err
+}
+
+// counted is Measure with the requests that there were.
+func counted(ctx context.Context, cfg *rest.Config, metrics func(context.Context) (string, error), p *Population,
+	policy metav1.DeletionPropagation, act func(context.Context) error) (Result, error) {
+	before, err := countRequests(ctx, metrics, about(p.Layout.Kind))
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := Measure(ctx, cfg, p, policy, act)
 	if err != nil {
 		return result, err
 	}
@@ -99,13 +89,7 @@ func Cascade(ctx context.Context, cfg *rest.Config, metrics func(context.Context
 	if err != nil {
 		return result, err
 	}
-	seconds, err := requestSeconds(ctx, metrics, about(p.Layout.Kind))
-	if err != nil {
-		return result, err
-	}
-	result.UnderWay = seconds.minus(spent).Total() / result.Took.Seconds()
 	result.Requests = after.minus(before)
-	result.Requests["DELETE"]-- // the owner's, sent here
-	result.Requests["LIST"]--   // follow's
+	result.Requests["LIST"]-- // follow's
 	return result, nil
 }

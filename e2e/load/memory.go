@@ -64,9 +64,6 @@ func Settle(ctx context.Context, r *Running, atMost time.Duration) (Footprint, e
 	}
 }
 
-// Weigh returns what a process uses now.
-func Weigh(ctx context.Context, r *Running) (Footprint, error) { return footprint(ctx, r) }
-
 func footprint(ctx context.Context, r *Running) (Footprint, error) {
 	rss, err := Resident(r.Child)
 	if err != nil {

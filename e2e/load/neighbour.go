@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +23,12 @@ type Neighbour struct {
 	in typedcorev1.ConfigMapInterface
 }
 
-const neighbourObject = "neighbour"
+const (
+	neighbourObject = "neighbour"
+	// askPause is what it rests between an answer and its next request: one that asks all the time
+	// would be load by itself.
+	askPause = 5 * time.Millisecond
+)
 
 // NewNeighbour gives a neighbour an identity as controllers have it, a ServiceAccount, and its
 // object.
@@ -49,8 +56,35 @@ func NewNeighbour(ctx context.Context, p *plane.Plane) (*Neighbour, error) {
 	return n, nil
 }
 
-// Answers are how long a neighbour's requests took.
-type Answers struct{ Get, Patch []Latency }
+// Answers are how long requests took.
+type Answers struct{ get, patch, deletes []latency }
+
+// latency is how long an answer took that was asked for at a time.
+type latency struct {
+	at   time.Time
+	took time.Duration
+}
+
+// Get, Patch and Delete are the highest of the lowest p hundredths of each.
+func (a Answers) Get(p int) time.Duration    { return percentile(a.get, p) }
+func (a Answers) Patch(p int) time.Duration  { return percentile(a.patch, p) }
+func (a Answers) Delete(p int) time.Duration { return percentile(a.deletes, p) }
+
+// percentile is by nearest rank (p is above 0 and at most 100); 0 if there are none.
+func percentile(all []latency, p int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.SortedFunc(slices.Values(all), func(a, b latency) int { return int(a.took - b.took) })
+	return all[(len(all)*p+99)/100-1].took
+}
+
+// Within are the answers of what was asked for from a time to another.
+func (a Answers) Within(from, to time.Time) Answers {
+	outside := func(l latency) bool { return l.at.Before(from) || !l.at.Before(to) }
+	return Answers{get: slices.DeleteFunc(slices.Clone(a.get), outside),
+		patch: slices.DeleteFunc(slices.Clone(a.patch), outside)}
+}
 
 // Ask has the neighbour read and write, each one request after the other, until stop is called.
 func (n *Neighbour) Ask(ctx context.Context) (stop func() (Answers, error)) {
@@ -69,6 +103,32 @@ func (n *Neighbour) Ask(ctx context.Context) (stop func() (Answers, error)) {
 		if err := errors.Join(getErr, patchErr); err != nil {
 			return Answers{}, fmt.Errorf("ask as a neighbour: %w", err)
 		}
-		return Answers{get, patch}, nil
+		return Answers{get: get, patch: patch}, nil
 	}
+}
+
+// timed asks again and again, until stop is called or an answer is an error.
+func timed(ctx context.Context, ask func(context.Context) error) (stop func() ([]latency, error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all []latency
+	var failed error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			err := ask(ctx)
+			if ctx.Err() != nil { // it was cut short
+				return
+			}
+			if err != nil {
+				failed = err
+				return
+			}
+			all = append(all, latency{began, time.Since(began)})
+			if Pause(ctx, askPause) != nil {
+				return
+			}
+		}
+	})
+	return func() ([]latency, error) { cancel(); wg.Wait(); return all, failed }
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,8 @@ type Population struct {
 	Namespace  string
 	Owner      Object
 	Dependents []Object
+	// Ended is told of each dependent that is seen to be done, one at a time; nil: nobody is.
+	Ended func(time.Time)
 }
 
 // Populate makes a population as fast as the API server lets it. Each dependent
@@ -94,49 +97,35 @@ func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels ma
 }
 
 func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (Object, error) {
-	ns := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"generateName": "bench-" + prefix + "-"},
-	}}
-	made, err := client.Resource(namespaceKind.GVR()).Create(ctx, ns, metav1.CreateOptions{})
-	if err != nil {
-		return Object{}, fmt.Errorf("create namespace: %w", err)
-	}
-	return Object{made.GetName(), made.GetUID(), made.GetResourceVersion()}, nil
+	ns := &unstructured.Unstructured{}
+	ns.SetGenerateName("bench-" + prefix + "-")
+	return made(ctx, client.Resource(namespaceKind.GVR()), namespaceKind, ns)
 }
 
+// create makes an object, whose owners are of its kind.
 func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, labels map[string]string, finalizers []string, owners ...Object) (Object, error) {
-	apiVersion, k := kind.ToAPIVersionAndKind()
-	var references []any
+	o := &unstructured.Unstructured{}
+	o.SetName(name)
+	o.SetLabels(labels)
+	o.SetFinalizers(finalizers)
+	var references []metav1.OwnerReference
 	for _, owner := range owners {
-		references = append(references, map[string]any{
-			"apiVersion": apiVersion, "kind": k, "name": owner.Name, "uid": string(owner.UID),
-			"blockOwnerDeletion": true,
-		})
+		references = append(references, reference(kind, owner))
 	}
-	meta := map[string]any{"name": name}
-	if len(labels) > 0 {
-		with := map[string]any{}
-		for k, v := range labels {
-			with[k] = v
-		}
-		meta["labels"] = with
-	}
-	if len(finalizers) > 0 {
-		var held []any
-		for _, f := range finalizers {
-			held = append(held, f)
-		}
-		meta["finalizers"] = held
-	}
-	if len(references) > 0 {
-		meta["ownerReferences"] = references
-	}
-	made, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": k, "metadata": meta,
-	}}, metav1.CreateOptions{})
+	o.SetOwnerReferences(references)
+	return made(ctx, in, kind, o)
+}
+
+func reference(kind Kind, o Object) metav1.OwnerReference {
+	apiVersion, k := kind.ToAPIVersionAndKind()
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: k, Name: o.Name, UID: o.UID, BlockOwnerDeletion: new(true)}
+}
+
+func made(ctx context.Context, in dynamic.ResourceInterface, kind Kind, o *unstructured.Unstructured) (Object, error) {
+	o.SetGroupVersionKind(kind.GroupVersionKind)
+	answer, err := in.Create(ctx, o, metav1.CreateOptions{})
 	if err != nil {
-		return Object{}, fmt.Errorf("create %s: %w", name, err)
+		return Object{}, fmt.Errorf("create %s %s: %w", kind.Kind, o.GetName(), err)
 	}
-	return Object{name, made.GetUID(), made.GetResourceVersion()}, nil
+	return Object{answer.GetName(), answer.GetUID(), answer.GetResourceVersion()}, nil
 }

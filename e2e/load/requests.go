@@ -9,7 +9,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Counts are requests by verb.
@@ -65,19 +64,9 @@ func Requests(ctx context.Context, metrics func(context.Context) (string, error)
 }
 
 // countRequests reads from the API server itself what it was asked since it
-// started, as far as it is wanted.
+// started, as far as it is wanted, by verb.
 func countRequests(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
-	return sumRequests(ctx, metrics, "apiserver_request_total", wanted)
-}
-
-// requestSeconds is for how many seconds these were under way in the API server, all together:
-// divided by the time that has passed, how many were at a time.
-func requestSeconds(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {
-	return sumRequests(ctx, metrics, "apiserver_request_duration_seconds_sum", wanted)
-}
-
-// sumRequests sums a metric of requests by verb.
-func sumRequests(ctx context.Context, metrics func(context.Context) (string, error), name string, wanted func(request) bool) (Counts, error) {
+	const name = "apiserver_request_total"
 	text, err := metrics(ctx)
 	if err != nil {
 		return nil, err
@@ -90,8 +79,7 @@ func sumRequests(ctx context.Context, metrics func(context.Context) (string, err
 	for _, m := range families[name].GetMetric() {
 		l := labels(m)
 		if r := (request{l["verb"], l["group"], l["resource"], l["subresource"], l["code"]}); wanted(r) {
-			// A part of a histogram has no type by itself.
-			sums[r.verb] += m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+			sums[r.verb] += m.GetCounter().GetValue()
 		}
 	}
 	return sums, nil
@@ -132,24 +120,4 @@ func labels(m *dto.Metric) map[string]string {
 		l[pair.GetName()] = pair.GetValue()
 	}
 	return l
-}
-
-// Lists are how many lists of each kind the API server has answered since it started, as its
-// metrics tell.
-func Lists(ctx context.Context, metrics func(context.Context) (string, error)) (map[string]float64, error) {
-	text, err := metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	families, err := parseMetrics(family(text, "apiserver_request_total"))
-	if err != nil {
-		return nil, err
-	}
-	lists := map[string]float64{}
-	for _, m := range families["apiserver_request_total"].GetMetric() {
-		if l := labels(m); l["verb"] == "LIST" {
-			lists[schema.GroupResource{Group: l["group"], Resource: l["resource"]}.String()] += m.GetCounter().GetValue()
-		}
-	}
-	return lists, nil
 }

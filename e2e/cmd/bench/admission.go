@@ -111,7 +111,7 @@ func (b *bench) compareAdmitting(ctx context.Context, a admitting, r *report) er
 	}
 	empty := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules, "") }
 	constant := func() (*load.Guard, error) { return b.startEmptyGuard(ctx, rules, a.patch) }
-	for round := range b.inTime(b.roundsOf(false)) {
+	for round := range b.inTime(b.rounds) {
 		var x admitted
 		type step struct {
 			start func() (*load.Guard, error)

@@ -131,7 +131,7 @@ func (b *bench) compareEnforcing(ctx context.Context, e enforcing, r *report) er
 	if err != nil {
 		return err
 	}
-	rounds := b.roundsOf(false)
+	rounds := b.rounds
 	if e.once {
 		rounds = 1
 	}

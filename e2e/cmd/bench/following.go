@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,76 +14,105 @@ import (
 
 const (
 	followingName = "CPU of following"
+	shadowName    = "shadow beside replace"
 	// touches is how often each object is changed.
 	touches = 9
 )
 
-// following is what a process takes of CPU, in microseconds: for each update of an object that owns
-// nothing, and for each object that is made while it runs, and collected.
-type following struct{ update, life float64 }
-
 // measureFollowing has systems take turns.
 func (b *bench) measureFollowing(ctx context.Context, r *report) error {
+	alone := func(_ context.Context, _ load.System, do func() error) error { return do() }
+	return b.eachFollows(ctx, r, b.systems, alone)
+}
+
+// measureShadow has a Weir in replace mode and one in shadow mode take turns. Beside the latter the
+// reference collects.
+func (b *bench) measureShadow(ctx context.Context, r *report) error {
+	var modes []load.System
+	for _, mode := range []string{"replace", "shadow"} {
+		s := load.Weir(b.plane, b.weir, b.kubeconfig, slices.Concat([]string{"--mode", mode}, b.weirFlags)...)
+		s.Name = mode
+		modes = append(modes, s)
+	}
+	beside := func(ctx context.Context, s load.System, do func() error) error {
+		if s.Name != "shadow" {
+			return do()
+		}
+		collector, _, err := load.StartAwake(ctx, b.plane.Config, b.lifted)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(), collector.Stop())
+	}
+	if err := b.eachFollows(ctx, r, modes, beside); err != nil || b.memory == 0 {
+		return err
+	}
+	full, err := load.Populate(ctx, b.plane.Config, load.Tree(b.memory))
+	if err != nil {
+		return err
+	}
+	for _, s := range modes {
+		err := beside(ctx, s, func() error {
+			w, err := b.weigh(ctx, s)
+			if err == nil {
+				r.note(fmt.Sprintf("%s, %d objects", s.Name, b.memory), w.figures(load.Footprint{}, b.memory)...)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return load.Clear(ctx, b.plane.Config, full)
+}
+
+// eachFollows measures what each system takes of CPU: for each update of an object that owns
+// nothing, and for each object that is made while it runs, and collected.
+func (b *bench) eachFollows(ctx context.Context, r *report, systems []load.System,
+	beside func(context.Context, load.System, func() error) error) error {
 	loose, err := load.Populate(ctx, b.plane.Config, load.Loose(b.n))
 	if err != nil {
 		return err
 	}
 	for round := range b.inTime(b.rounds) {
-		for _, s := range inRound(b.systems, round, false) {
-			f, err := b.followed(ctx, s, loose)
+		for _, s := range inRound(systems, round, false) {
+			err := beside(ctx, s, func() error {
+				return b.while(ctx, s, func(running *load.Running, _ time.Duration) error {
+					return b.follows(ctx, r, s, running, loose)
+				})
+			})
 			if err != nil {
 				return fmt.Errorf("by %s: %w", s.Name, err)
 			}
-			r.following[s.Name] = append(r.following[s.Name], f)
-			b.say("%s, round %d: %s: %.1f µs an update, %.1f µs an object made and collected", followingName, round+1, s.Name, f.update, f.life)
 		}
 	}
 	return load.Clear(ctx, b.plane.Config, loose)
 }
 
-func (b *bench) followed(ctx context.Context, s load.System, loose *load.Population) (f following, err error) {
-	running, _, err := load.StartAwake(ctx, b.plane.Config, s)
-	if err != nil {
-		return f, err
-	}
-	defer func() {
-		if stopErr := running.Stop(); stopErr != nil {
-			b.say("%v", stopErr)
-		}
-	}()
-	if f.update, err = load.Spent(ctx, running, func() (int, error) {
+func (b *bench) follows(ctx context.Context, r *report, s load.System, running *load.Running,
+	loose *load.Population) error {
+	update, err := load.Spent(ctx, running, func() (int, error) {
 		for range touches {
 			if err := load.Touch(ctx, b.plane.Config, loose); err != nil {
 				return 0, err
 			}
 		}
 		return touches * b.n, nil
-	}); err != nil {
-		return f, err
+	})
+	if err != nil {
+		return err
 	}
-	f.life, err = load.Spent(ctx, running, func() (int, error) {
+	life, err := load.Spent(ctx, running, func() (int, error) {
 		p, err := load.Populate(ctx, b.plane.Config, load.Tree(b.n))
 		if err == nil {
 			_, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, metav1.DeletePropagationBackground)
 		}
 		return b.n, err
 	})
-	return f, err
-}
-
-func (r *report) writeFollowing(s *strings.Builder) {
-	if len(r.following) == 0 {
-		return
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(s, "\n| its CPU, µs, medians | each of %d updates of objects that own nothing | each of %d objects made while it runs, and collected |\n|---|---|---|\n", touches*r.bench.n, r.bench.n)
-	for _, sys := range r.bench.systems {
-		of := func(f func(following) float64) float64 {
-			var all []float64
-			for _, x := range r.following[sys.Name] {
-				all = append(all, f(x))
-			}
-			return median(all)
-		}
-		fmt.Fprintf(s, "| %s | %.1f | %.1f |\n", sys.Name, of(func(f following) float64 { return f.update }), of(func(f following) float64 { return f.life }))
-	}
+	r.note(s.Name, figure{"CPU of an update of what owns nothing, µs", update},
+		figure{"of an object made and collected, µs", life})
+	return nil
 }

@@ -1,7 +1,7 @@
 // Command bench measures Weir and the reference side by side on one control
 // plane, and both against the floor: the same requests, sent plainly.
 //
-//	go run ./cmd/bench --weir=PATH [--quick] [--rounds=3] [--only=RE] [--out=FILE]
+//	go run ./cmd/bench --weir=PATH [--rounds=3] [--only=RE] [--out=FILE]
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"syscall"
 	"time"
 
@@ -26,16 +25,12 @@ type options struct {
 	before    string
 	plugin    string
 	weirFlags []string
-	crds      string
-	chart     string
 	n         int
 	defaultN  int
 	rounds    int
-	gcSyncs   int
 	memory    int
 	coOwners  int
-	settle    time.Duration
-	quick     bool
+	objects   int
 
 	namespaceN int
 	namespaces int
@@ -43,7 +38,6 @@ type options struct {
 	only       *regexp.Regexp
 	treeTools  []string
 	out        string
-	dir        string
 }
 
 func main() {
@@ -72,19 +66,16 @@ func run(ctx context.Context, args []string) error {
 		o.weirFlags = append(o.weirFlags, v)
 		return nil
 	})
-	flags.StringVar(&o.crds, "crds", "", "folder of CRDs to create first")
-	flags.StringVar(&o.chart, "chart", filepath.Join("..", "charts", "weir"), "folder of Weir's chart, of which the priority level is measured")
 	flags.IntVar(&o.n, "n", 5000, "dependents")
 	flags.IntVar(&o.defaultN, "default-n", 200, "dependents for the reference at its default limits; 0 leaves it out")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, of which the median is told")
-	flags.IntVar(&o.gcSyncs, "gc-syncs", 64, "--concurrent-gc-syncs of the reference whose limits are lifted")
 	flags.IntVar(&o.memory, "memory", 100000, "objects for the measurement of memory; 0 leaves it out")
 	flags.IntVar(&o.coOwners, "co-owners", 100000, "objects that each name an owner that never was; 0 leaves them out")
-	flags.DurationVar(&o.settle, "settle", 150*time.Second, "how long to wait at most for a process to collect its garbage")
+	flags.IntVar(&o.objects, "objects", 0,
+		"objects of many kinds in the cluster that is measured at scale; 0 leaves it out")
 	flags.IntVar(&o.namespaceN, "namespace-n", 20000, "ConfigMaps in the namespace that is full; 0 leaves it out")
 	flags.IntVar(&o.namespaces, "namespaces", 100, "namespaces that are deleted together; 0 leaves them out")
 	flags.DurationVar(&o.limit, "limit", 0, "how long all of it may take; each work has one round at least until then, and the report names those with fewer than were asked for; 0: as long as it takes")
-	flags.BoolVar(&o.quick, "quick", false, "one round of the slow works, and less memory unless --memory is given")
 	flags.Func("only", "regular expression of the work to measure, and nothing else", func(v string) (err error) {
 		o.only, err = regexp.Compile(v)
 		return err
@@ -94,15 +85,8 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	})
 	flags.StringVar(&o.out, "out", "", "write what was measured to this file as well, at the end")
-	flags.StringVar(&o.dir, "dir", "", "keep the plane's files here")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if o.quick && !given(flags, "memory") {
-		o.memory = quickMemory
-	}
-	if o.quick && !given(flags, "co-owners") {
-		o.coOwners = quickMemory
 	}
 	b, err := newBench(ctx, o)
 	if err != nil {
@@ -128,21 +112,12 @@ func tell(text, file string) error {
 // weirBefore is what the older Weir is called.
 const weirBefore = "weir before"
 
-// quickMemory still tells a leak of a hundred bytes an object from noise.
-const quickMemory = 20000
-
-func given(flags *flag.FlagSet, name string) bool {
-	found := false
-	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
-}
-
 // command repeats what was asked for, without where files are on this machine.
 func command(flags *flag.FlagSet) string {
 	s := "go run ./cmd/bench"
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "weir", "weir-before", "kubectl-weir", "crds", "chart", "out", "dir":
+		case "weir", "weir-before", "kubectl-weir", "out":
 			s += fmt.Sprintf(" --%s=%s", f.Name, filepath.Base(f.Value.String()))
 		case "only", "weir-flag", "tree-tool":
 			s += " --" + f.Name + "=…"
@@ -169,7 +144,7 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 		return nil, err
 	}
 	b.say("starting the control plane")
-	if b.plane, err = plane.Start(ctx, plane.Options{Out: os.Stderr, Dir: o.dir}); err != nil {
+	if b.plane, err = plane.Start(ctx, plane.Options{Out: os.Stderr, APIServerEnv: apiServerEnv(o.objects)}); err != nil {
 		return nil, err
 	}
 	if err := b.prepare(ctx); err != nil {
@@ -195,30 +170,23 @@ func (b *bench) prepare(ctx context.Context) error {
 	if b.cfg, b.kubeconfig, err = load.ServiceAccount(ctx, b.plane); err != nil {
 		return err
 	}
-	if b.crds != "" {
-		if err := load.CreateCRDs(ctx, b.plane.Config, b.crds); err != nil {
-			return err
-		}
+	collectors := func(name string, flags ...string) load.System {
+		return load.Reference(b.plane, name, plane.Collectors, flags...)
 	}
-	unlimited := []string{"--kube-api-qps=100000", "--kube-api-burst=100000"}
-	collects := fmt.Sprintf("--concurrent-gc-syncs=%d", b.gcSyncs)
-	drains := fmt.Sprintf("--concurrent-namespace-syncs=%d", namespaceSyncs)
-	b.lifted = load.Reference(b.plane, "reference", plane.CollectorOnly, append(unlimited, collects)...)
-	b.limited = load.Reference(b.plane, "reference, default", plane.CollectorOnly)
+	b.lifted = collectors("reference", "--kube-api-qps=100000", "--kube-api-burst=100000",
+		fmt.Sprintf("--concurrent-gc-syncs=%d", syncs), fmt.Sprintf("--concurrent-namespace-syncs=%d", syncs))
+	b.limited = collectors("reference, default")
 	b.systems = []load.System{b.lifted}
-	lifted := load.Reference(b.plane, "reference", plane.NamespaceOnly, append(unlimited, drains)...)
-	b.collectingDrainer = load.Reference(b.plane, lifted.Name, plane.Collectors, append(unlimited, collects, drains)...)
-	b.limitedDrainer = load.Reference(b.plane, "reference, default", plane.NamespaceOnly)
-	b.drainers = []load.System{lifted}
 	if b.weir != "" {
 		b.systems = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, b.weirFlags...), b.lifted}
-		if b.before != "" {
-			b.systems[1] = load.Weir(b.plane, b.before, b.kubeconfig, b.weirFlags...)
-			b.systems[1].Name = weirBefore
-		}
-		// Said outright: it may be turned off by b.weirFlags for the others.
-		flags := append(slices.Clone(b.weirFlags), "--drain-namespaces=true")
-		b.drainers = []load.System{load.Weir(b.plane, b.weir, b.kubeconfig, flags...), lifted}
+	}
+	if b.before != "" {
+		b.systems[1] = load.Weir(b.plane, b.before, b.kubeconfig, b.weirFlags...)
+		b.systems[1].Name = weirBefore
 	}
 	return nil
 }
+
+// syncs are the workers of each controller of the reference whose limits are lifted: the default of
+// 10 for namespaces would limit it, too.
+const syncs = 64

@@ -8,34 +8,31 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/weir-dev/weir/e2e/load"
 )
 
-func result(perSecond float64) load.Result {
-	return load.Result{
-		Dependents: 1000, Took: time.Duration(1000 / perSecond * float64(time.Second)), First: 5 * time.Millisecond,
-		Requests: load.Counts{"DELETE": 1000, "GET": 500, "WATCH": 3},
+func TestReportTellsMediansOfTheFiguresOfAllRounds(t *testing.T) {
+	r := newReport(&bench{})
+	note := func(row, who string, rate, share float64) {
+		r.bench.row = row
+		r.note(who, figure{"objects/s", rate}, figure{"of the floor", share})
 	}
-}
-
-func TestReportTellsMediansAndShareOfTheFloorsAround(t *testing.T) {
-	r := newReport(&bench{
-		options: options{n: 1000, rounds: 3, defaultN: 40},
-		systems: []load.System{{Name: "weir"}},
-	})
-	r.samples["background, flat"] = []sample{
-		{"weir", result(2000), result(900), result(1000)},
-		{"weir", result(1000), result(1000), result(1000)},
-		{"weir", result(1000), result(100), result(3000)},
-	}
-	r.limited["background, flat"] = result(20)
+	note("background, flat", "weir", 1000, 0.5)
+	note("background, flat", "reference", 20, 0.25)
+	note("background, flat", "weir", 3000.4, 0.625)
+	note("background, tree", "weir", 900, 0.8)
+	r.note("reference", figure{"took, s", 12})
 	var out strings.Builder
-	r.writeRates(&out)
-	want := `| work | floor, objects/s (least–most) | weir, objects/s | share | requests each | first after | reference at its defaults, objects/s (of 40) |
-|---|---|---|---|---|---|---|
-| background, flat | 1500 (1000–3000) | 900 | 0.60 | 1.50 | 5 ms | 20 |
+	r.writeLines(&out)
+	want := `
+| work | by | objects/s | of the floor |
+|---|---|---|---|
+| background, flat | weir | 2000 (1000–3000) | 0.562 (0.5–0.625) |
+| background, flat | reference | 20 | 0.25 |
+| background, tree | weir | 900 | 0.8 |
+
+| work | by | took, s |
+|---|---|---|
+| background, tree | reference | 12 |
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -50,10 +47,11 @@ func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	only := regexp.MustCompile(`--out \$\(CURDIR\)/bin/bench\S*\.md --only='([^']+)'`).FindAllStringSubmatch(string(makefile), -1)
-	if len(only) != 3 {
-		t.Fatalf("%d targets that measure, want 3", len(only))
+	if len(only) != 4 {
+		t.Fatalf("%d targets that measure, want 4", len(only))
 	}
-	all := bench{options: options{weir: "weir", plugin: "kubectl-weir", memory: 1, coOwners: 1, namespaceN: 20000, namespaces: 100}}
+	all := bench{options: options{weir: "weir", plugin: "kubectl-weir", memory: 1, coOwners: 1, objects: 1,
+		namespaceN: 20000, namespaces: 100}}
 	for _, row := range all.rows() {
 		name := row.name
 		targets := 0

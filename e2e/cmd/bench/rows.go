@@ -32,7 +32,6 @@ func (b *bench) rows() (rows []row) {
 		add(true, d.name, func(ctx context.Context, r *report) error { return b.compareDraining(ctx, d, r) })
 	}
 	add(true, neighbourName, b.measureNeighbour)
-	add(weir, apartName, b.measureApart)
 	for _, a := range admittings {
 		add(weir, a.name, func(ctx context.Context, r *report) error { return b.compareAdmitting(ctx, a, r) })
 	}
@@ -42,6 +41,7 @@ func (b *bench) rows() (rows []row) {
 	add(weir, braked, b.measureBrake)
 	add(true, followingName, b.measureFollowing)
 	add(weir, shadowName, b.measureShadow)
+	add(weir && b.objects > 0, scaleName, b.measureScale)
 	add(b.memory > 0, leftName, b.measureLeft)
 	add(b.memory > 0, memoryName, b.measureFull)
 	add(b.memory > 0 && b.plugin != "", askingName, b.measureAsking)

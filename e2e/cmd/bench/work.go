@@ -28,13 +28,8 @@ type bench struct {
 	systems         []load.System // in the order in which they take turns
 	lifted, limited load.System
 
-	full *load.Population // once it was measured
-
-	// The same for the namespace works.
-	drainers       []load.System
-	limitedDrainer load.System
-	// collectingDrainer is the reference among drainers, with its collector beside it.
-	collectingDrainer load.System
+	empty map[string]weight // of each system, in a cluster with nothing in it
+	full  *load.Population  // once it was measured
 }
 
 // work is one thing to measure.
@@ -44,7 +39,7 @@ type work struct {
 	policy metav1.DeletionPropagation
 	// byDefault says that the reference is measured at its limits as well.
 	byDefault bool
-	slow      bool // one round is enough for --quick, and for the reference
+	slow      bool // one round is enough for the reference
 }
 
 var works = []work{
@@ -62,26 +57,17 @@ const digest = load.Digest
 
 // runWork compares one kind of work, and measures it at the limits that a Weir has by default.
 func (b *bench) runWork(ctx context.Context, w work, r *report) error {
-	if err := b.compare(ctx, w, r); err != nil {
+	floor := func(ctx context.Context) (load.Result, error) { return b.floor(ctx, w, b.n) }
+	do := func(ctx context.Context, s load.System) (load.Result, error) { return b.cascade(ctx, w, s, b.n) }
+	err := b.betweenFloors(ctx, r, b.systems, w.slow, floor, do)
+	if err != nil || !w.byDefault || b.defaultN == 0 {
 		return err
 	}
-	if !w.byDefault || b.defaultN == 0 {
-		return nil
-	}
 	got, err := b.cascade(ctx, w, b.limited, b.defaultN)
-	if err != nil {
-		return fmt.Errorf("by %s: %w", b.limited.Name, err)
+	if err == nil {
+		r.note(b.limited.Name, figure{"objects/s", got.Rate()})
 	}
-	r.limited[w.name] = got
-	b.say("%s: %s %.0f/s over %d", w.name, b.limited.Name, got.Rate(), b.defaultN)
-	return nil
-}
-
-func (b *bench) roundsOf(slow bool) int {
-	if b.quick && slow {
-		return 1
-	}
-	return b.rounds
+	return err
 }
 
 // inRound are the systems that are measured in a round, which counts from 0. A slow work takes the
@@ -99,39 +85,39 @@ func inRound(systems []load.System, round int, slow bool) []load.System {
 	return systems
 }
 
-// compare takes the systems in turns, with a floor before and after each: what
-// else the machine does at the time hits both, and their ratio stands.
-func (b *bench) compare(ctx context.Context, w work, r *report) error {
-	before, err := b.floor(ctx, w)
+// betweenFloors takes the systems in turns, with a floor before and after each: what else the
+// machine does at the time hits both, and their ratio stands.
+func (b *bench) betweenFloors(ctx context.Context, r *report, systems []load.System, slow bool,
+	floor func(context.Context) (load.Result, error), do func(context.Context, load.System) (load.Result, error),
+) error {
+	before, err := floor(ctx)
 	if err != nil {
 		return err
 	}
-	for round := range b.inTime(b.roundsOf(w.slow)) {
-		for _, s := range inRound(b.systems, round, w.slow) {
-			got, err := b.cascade(ctx, w, s, b.n)
+	for round := range b.inTime(b.rounds) {
+		for _, s := range inRound(systems, round, slow) {
+			got, err := do(ctx, s)
 			if err != nil {
 				return fmt.Errorf("by %s: %w", s.Name, err)
 			}
-			after, err := b.floor(ctx, w)
+			after, err := floor(ctx)
 			if err != nil {
 				return err
 			}
-			x := sample{system: s.Name, before: before, measured: got, after: after}
-			r.samples[w.name] = append(r.samples[w.name], x)
-			b.say("%s, round %d: floor %.0f/s, %s %.0f/s, floor %.0f/s: %.2f; %.2f requests each %v", w.name, round+1,
-				before.Rate(), s.Name, got.Rate(), after.Rate(), x.share(), got.PerObject(), got.Requests)
+			mean := (before.Rate() + after.Rate()) / 2
+			r.note(s.Name, figure{"objects/s", got.Rate()}, figure{"of the floor", got.Rate() / mean},
+				figure{"requests each", got.PerObject()}, figure{"first after, ms", milliseconds(got.First)},
+				figure{"took, s", got.Took.Seconds()},
+				figure{"floor before, objects/s", before.Rate()}, figure{"after", after.Rate()})
 			before = after
 		}
 	}
 	return nil
 }
 
-func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
-	p, err := load.Populate(ctx, b.plane.Config, w.layout(b.n))
+func (b *bench) floor(ctx context.Context, w work, n int) (load.Result, error) {
+	p, err := b.populate(ctx, w.layout(n))
 	if err != nil {
-		return load.Result{}, err
-	}
-	if err := load.Pause(ctx, digest); err != nil {
 		return load.Result{}, err
 	}
 	result, err := load.Measure(ctx, b.plane.Config, p, w.policy, func(ctx context.Context) error {
@@ -143,68 +129,56 @@ func (b *bench) floor(ctx context.Context, w work) (load.Result, error) {
 	return result, load.Clean(ctx, b.plane.Config, p)
 }
 
-// cascade starts the system on a cluster that holds the population already,
-// so that no time of its discovery is measured.
-func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (load.Result, error) {
+// populate makes a population, and leaves the API server alone for a moment.
+func (b *bench) populate(ctx context.Context, layout load.Layout) (*load.Population, error) {
+	p, err := load.Populate(ctx, b.plane.Config, layout)
+	if err == nil {
+		err = load.Pause(ctx, digest)
+	}
+	return p, err
+}
+
+// cascade starts the system on a cluster that holds the population already, so that no time of its
+// discovery is measured.
+func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (result load.Result, err error) {
 	p, err := load.Populate(ctx, b.plane.Config, w.layout(n))
-	if err != nil {
-		return load.Result{}, err
-	}
-	running, _, err := load.StartAwake(ctx, b.plane.Config, s)
-	if err != nil {
-		return load.Result{}, err
-	}
-	var result load.Result
-	if err = load.Pause(ctx, digest); err == nil {
-		result, err = b.taking(running.Child, s.Name, func() (load.Result, error) {
-			return load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, w.policy)
-		})
-	}
-	stopErr := running.Stop()
 	if err != nil {
 		return result, err
 	}
-	if stopErr != nil {
-		b.say("%v", stopErr)
+	err = b.while(ctx, s, func(*load.Running, time.Duration) error {
+		result, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, w.policy)
+		return err
+	})
+	if err != nil {
+		return result, err
 	}
 	return result, load.Clean(ctx, b.plane.Config, p)
 }
 
-// taking says what of processor time each process takes for an object meanwhile.
-func (b *bench) taking(system *plane.Child, name string, cascade func() (load.Result, error)) (load.Result, error) {
-	processes := []*plane.Child{system, b.plane.Child(plane.APIServer), b.plane.Child(plane.Etcd)}
-	before, err := taken(processes)
+// while does something while a system runs, which worked for the first time after awake.
+func (b *bench) while(ctx context.Context, s load.System,
+	do func(running *load.Running, awake time.Duration) error) error {
+	running, awake, err := load.StartAwake(ctx, b.plane.Config, s)
 	if err != nil {
-		return load.Result{}, err
+		return err
 	}
-	result, err := cascade()
-	if err != nil {
-		return result, err
+	defer b.stop(running)
+	if err := load.Pause(ctx, digest); err != nil {
+		return err
 	}
-	after, err := taken(processes)
-	if err != nil {
-		return result, err
-	}
-	for i := range after {
-		after[i] = (after[i] - before[i]) * 1e6 / float64(result.Dependents)
-	}
-	b.say("CPU of an object: %s %.0f µs, API server %.0f µs, etcd %.0f µs; %.0f requests under way in the API server", name, after[0], after[1], after[2], result.UnderWay)
-	return result, nil
+	return do(running, awake)
 }
 
-func taken(processes []*plane.Child) ([]float64, error) {
-	seconds := make([]float64, len(processes))
-	for i, p := range processes {
-		var err error
-		if seconds[i], err = load.CPU(p); err != nil {
-			return nil, err
-		}
+// stop ends a system. What was measured stands when it does not end well.
+func (b *bench) stop(running *load.Running) {
+	if err := running.Stop(); err != nil {
+		b.say("%v", err)
 	}
-	return seconds, nil
 }
 
-// say tells the progress, with the time since the start: silence looks like a
-// hang.
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// say tells the progress, with the time since the start: silence looks like a hang.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "bench: %4.0f s  %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, args...))
 }
