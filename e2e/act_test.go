@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -47,24 +48,32 @@ func (w *fixture) reference(word string) metav1.OwnerReference {
 // create makes one object with references as they are.
 func (w *fixture) create(short, name string, owners []metav1.OwnerReference, finalizers ...string) {
 	w.Helper()
+	o, err := w.makeOne(w.Context(), short, name, owners, finalizers...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.made[name] = o
+}
+
+// makeOne is create for who makes several at a time.
+func (w *fixture) makeOne(ctx context.Context, short, name string, owners []metav1.OwnerReference, finalizers ...string) (object, error) {
 	k, ok := w.kinds[short]
 	if !ok {
-		w.Fatalf("no kind %q", short)
+		return object{}, fmt.Errorf("no kind %q", short)
 	}
 	manifest, err := k.manifest(name, owners, finalizers)
 	if err != nil {
-		w.Fatal(err)
+		return object{}, err
 	}
 	o := object{kind: k, name: name}
 	if !k.cluster {
 		o.namespace = w.namespace
 	}
-	made, err := w.at(o).Create(w.Context(), manifest, metav1.CreateOptions{})
-	if err != nil {
-		w.Fatal(err)
+	made, err := w.at(o).Create(ctx, manifest, metav1.CreateOptions{})
+	if err == nil {
+		o.uid = made.GetUID()
 	}
-	o.uid = made.GetUID()
-	w.made[name] = o
+	return o, err
 }
 
 // delete deletes an object as kubectl would, with a policy; none leaves it to

@@ -23,7 +23,7 @@
 //	patch NAME JSON                 namespace JSON (a patch of it)
 //	unfinalize NAME …               drop (the namespace)
 //	deployed NAME (with its set, pod-1 and pod-2)
-//	forge REFERENCE NAME [kind=…] [name=…] [uid=new] [version=…] [group=…]
+//	forge REFERENCE NAME [kind=…] [name=…] [uid=…|new] [version=…] [group=…]
 //	many KIND PREFIX N OWNER        manifest OBJECT (written to FILE)
 //	compiled KIND SPEC (a policy, as weir policy compile prints it)
 //	unarmed NAME … (as if made while the webhook was away)

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,28 +30,4 @@ func (w *fixture) awaitForeground(name string) {
 		return
 	}
 	w.awaitFinalizers(name, metav1.FinalizerDeleteDependents)
-}
-
-// Labels bring an object under a policy, and out of it.
-func TestUpdatesAddAndRemoveTheFinalizer(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-    objectSelector: {matchLabels: {keep: "yes"}}
-  propagation: {default: Foreground}`)
-		w.make("cm one")
-		w.until("the update stamps", func(context.Context) (bool, error) {
-			w.patch("one", `{"metadata":{"labels":{"keep":"no"}}}`)
-			w.patch("one", `{"metadata":{"labels":{"keep":"yes"}}}`)
-			return len(w.get("one").GetFinalizers()) == 1, nil
-		})
-		at, err := time.Parse(time.RFC3339Nano, w.get("one").GetAnnotations()["weir.dev/armed-at"])
-		if err != nil || time.Since(at) > time.Minute {
-			t.Errorf("stamped at %v, %v", at, err)
-		}
-		w.patch("one", `{"metadata":{"labels":{"keep":"no"}}}`)
-		w.awaitFinalizers("one")
-	})
 }

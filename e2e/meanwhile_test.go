@@ -224,7 +224,7 @@ func (w *fixture) makeOwned(short string, names []string, owner string) {
 	made := make([]object, len(names))
 	for i, name := range names {
 		group.Go(func() (err error) {
-			made[i], err = w.makeOne(w.Context(), short, name, ref)
+			made[i], err = w.makeOne(w.Context(), short, name, []metav1.OwnerReference{ref})
 			return err
 		})
 	}
@@ -234,20 +234,6 @@ func (w *fixture) makeOwned(short string, names []string, owner string) {
 	for _, o := range made {
 		w.made[o.name] = o
 	}
-}
-
-func (w *fixture) makeOne(ctx context.Context, short, name string, owner metav1.OwnerReference) (object, error) {
-	k := w.kinds[short]
-	manifest, err := k.manifest(name, []metav1.OwnerReference{owner}, nil)
-	if err != nil {
-		return object{}, err
-	}
-	o := object{kind: k, namespace: w.namespace, name: name}
-	made, err := w.at(o).Create(ctx, manifest, metav1.CreateOptions{})
-	if err == nil {
-		o.uid = made.GetUID()
-	}
-	return o, err
 }
 
 // patienceFor so many objects is as for few, and more for the many that a flag asks for.
@@ -263,7 +249,7 @@ func (w *fixture) keepMaking(ctx context.Context, short string, of object) (made
 	ref := of.reference()
 	ref.BlockOwnerDeletion = new(true)
 	for i := 0; i < mostComing() && ctx.Err() == nil; i++ {
-		o, err := w.makeOne(ctx, short, fmt.Sprintf("came-%d", i), ref)
+		o, err := w.makeOne(ctx, short, fmt.Sprintf("came-%d", i), []metav1.OwnerReference{ref})
 		if err != nil {
 			if ctx.Err() == nil {
 				w.Error(err)

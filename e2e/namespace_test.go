@@ -214,40 +214,20 @@ func TestNamespaceHeldByOthersStaysEmptyUntilTheyRemoveTheirFinalizers(t *testin
 	t.Parallel()
 	w := newFixture(t)
 	w.make("cm settings")
-	namespaces := w.typed.CoreV1().Namespaces()
-	ns, err := namespaces.Get(t.Context(), w.namespace, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/spec")
-	if ns, err = namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.Finalizers = []string{"example.com/meta"}
-	if _, err = namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.finalize(corev1.FinalizerKubernetes, "example.com/spec")
+	w.annotate(`{"metadata":{"finalizers":["example.com/meta"]}}`)
 	uid := w.drop()
 	w.awaitGone("settings")
 	w.until("only others hold it", func(ctx context.Context) (bool, error) {
-		ns, err := namespaces.Get(ctx, w.namespace, metav1.GetOptions{})
+		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
 		return slices.Equal(ns.Spec.Finalizers, []corev1.FinalizerName{"example.com/spec"}) &&
 			slices.Equal(ns.Finalizers, []string{"example.com/meta"}), nil
 	})
-	if ns, err = namespaces.Get(t.Context(), w.namespace, metav1.GetOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.Spec.Finalizers = nil
-	if ns, err = namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	ns.Finalizers = nil
-	if _, err = namespaces.Update(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.finalize()
+	w.annotate(`{"metadata":{"finalizers":null}}`)
 	w.awaitDropped(uid)
 }
 

@@ -3,11 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,7 +26,6 @@ func TestOutagesLoseNothing(t *testing.T) {
 			for name, f := range map[string]func(*fixture){
 				"webhook under Ignore": (*fixture).outageUnderIgnore,
 				"webhook under Fail":   (*fixture).outageUnderFail,
-				"controller often":     (*fixture).controllerKilledOften,
 				"webhook while arming": (*fixture).webhookKilledWhileArming,
 
 				"controller at each step":        func(w *fixture) { w.controllerKilledAtEachStep(pair.url) },
@@ -115,61 +112,6 @@ func (w *fixture) outageUnderFail() {
 	w.awaitGone("one")
 	w.mustStay("one-child")
 	w.awaitOwners("one-child", "")
-}
-
-// Each kill meets deletions at every step: not given their propagation yet, given it,
-// waiting for dependents, and about to be released.
-func (w *fixture) controllerKilledOften() {
-	const n = 150
-	w.policyNamed("DeletionPolicy", "orphan-"+w.namespace, strings.ReplaceAll(configMaps, "%s", "Orphan"))
-	w.policyNamed("DeletionPolicy", "foreground-"+w.namespace, `
-  match:
-    resources: [{apiGroups: [apps], resources: [replicasets]}]
-    HERE
-  propagation: {default: Foreground}`)
-	w.awaitFinalizerAdded("cm")
-	w.awaitFinalizerAdded("rs")
-	keeping, kept := numbered("keeping", n), numbered("kept", n)
-	waiting, held := numbered("waiting", n), numbered("held", n)
-	w.makePairs("cm", keeping, kept)
-	w.makePairs("rs", waiting, held, "example.com/hold")
-
-	var deleting errgroup.Group
-	deleting.SetLimit(8)
-	var all errgroup.Group
-	all.Go(func() error {
-		for i := range n {
-			for _, name := range []string{keeping[i], waiting[i]} {
-				deleting.Go(func() error {
-					o := w.of(name)
-					return w.at(o).Delete(w.Context(), name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.uid}})
-				})
-			}
-		}
-		return deleting.Wait()
-	})
-	for _, part := range []int{1, 4, 7} {
-		w.awaitLeft(keeping, n-n*part/10)
-		w.killed(w.weir)()
-	}
-	if err := all.Wait(); err != nil {
-		w.Fatal(err)
-	}
-	w.awaitGone(keeping...)
-	w.mustBeThere(append(slices.Clone(waiting), held...)...)
-	for _, name := range waiting {
-		w.awaitForeground(name)
-	}
-	for i, name := range held {
-		if i == n/2 {
-			w.awaitLeft(waiting, n-n/4)
-			w.killed(w.weir)()
-		}
-		w.awaitTerminating(name)
-		w.unfinalize(name)
-	}
-	w.awaitGone(append(waiting, held...)...)
-	w.mustBeReleased(kept)
 }
 
 // A collection that no process arms any more is armed by the request that comes again.

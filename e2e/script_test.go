@@ -416,7 +416,10 @@ func (p *player) forge(name, of string, but []string) {
 		case "name":
 			r.Name = value
 		case "uid":
-			r.UID = uuid.NewUUID()
+			r.UID = types.UID(value)
+			if value == "new" {
+				r.UID = uuid.NewUUID()
+			}
 		case "version":
 			gv := strings.Split(r.APIVersion, "/")
 			gv[len(gv)-1] = value

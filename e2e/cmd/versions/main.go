@@ -25,7 +25,7 @@ import (
 type part struct{ name, pkg, run string }
 
 var parts = []part{
-	{"collector", ".", `^(TestCollectorScripts|TestOrphan.*|TestEachObjectCostsOneRequest|TestKindThatComesAndGoesLeavesNothingBehind|TestRefus.*)$`},
+	{"collector", ".", `^(TestCollectorScripts|TestEachObjectCostsOneRequest|TestKindThatComesAndGoesLeavesNothingBehind|TestRefus.*)$`},
 	{"policies", ".", `^(TestPolicyScripts|TestEvictions.*|TestDeletecollection.*)$`},
 	{"webhook configurations", ".", `^(TestPoliciesComeAndGo|TestAWebhookThatIsNotAskedIsSeen)$`},
 	{"namespaces", ".", `^(TestNamespaceControllerWaitsForTheWavesOfAPolicy|TestEmptyNamespace.*|TestCreateThatASlowWebhook.*)$`},
