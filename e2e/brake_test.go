@@ -65,7 +65,7 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 
 	held := w.awaitCounted(crd.Name, owned)
 	left := w.countLeft(owned)
-	t.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	t.Logf("%d of %d are left; held: %s", left, len(owned), heldSays(held))
 	if gone := len(owned) - left; gone > mostByInference {
 		t.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
 	}
@@ -80,7 +80,7 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	// A decision about something else lets nothing go, and says so.
 	w.proceed(crd.Name, "0123456789abcdef")
 	w.until("the status tells that the decision is about something else", func(context.Context) (bool, error) {
-		return strings.Contains(status(w.heldNow(crd.Name), "message"), "not what is held"), nil
+		return strings.Contains(heldSays(w.heldNow(crd.Name)), "not what is held"), nil
 	})
 	// Deleting the HeldCollection decides nothing.
 	if err := w.dynamic.Resource(heldCollections).Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
@@ -140,6 +140,19 @@ func status(u *unstructured.Unstructured, field string) string {
 	return fmt.Sprint(v)
 }
 
+// heldSays is the message of a HeldCollection's condition; "" if it has none.
+func heldSays(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if len(conditions) != 1 {
+		return ""
+	}
+	message, _ := conditions[0].(map[string]any)["message"].(string)
+	return message
+}
+
 // heldNow reads a HeldCollection; nil if there is none.
 func (w *fixture) heldNow(name string) *unstructured.Unstructured {
 	w.Helper()
@@ -182,7 +195,7 @@ func (w *fixture) awaitCounted(name string, owned []string) (held *unstructured.
 func (w *fixture) mustBeHeld(held *unstructured.Unstructured, owned []string, because string) (left int) {
 	w.Helper()
 	left = w.countLeft(owned)
-	w.Logf("%d of %d are left; held: %s", left, len(owned), status(held, "message"))
+	w.Logf("%d of %d are left; held: %s", left, len(owned), heldSays(held))
 	if gone := len(owned) - left; gone > mostByInference {
 		w.Errorf("%d objects were deleted, and %d are the limit", gone, mostByInference)
 	}
@@ -200,7 +213,12 @@ func (w *fixture) awaitNotHeld(name string) {
 // proceed decides as a person does.
 func (w *fixture) proceed(name, digest string) {
 	w.Helper()
-	patch := fmt.Appendf(nil, `{"spec":{"decision":"Proceed","digest":%q}}`, digest)
+	w.decide(name, "Proceed", digest)
+}
+
+func (w *fixture) decide(name, decision, digest string) {
+	w.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"decision":%q,"digest":%q}}`, decision, digest)
 	if _, err := w.dynamic.Resource(heldCollections).Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		w.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 		t.Errorf("%d of %d are left when it is served again", left, len(owned))
 	}
 	if held := w.heldNow(crd.Name); held != nil {
-		t.Errorf("something is held: %s", status(held, "message"))
+		t.Errorf("something is held: %s", heldSays(held))
 	}
 	w.delete("widget-0", background)
 	w.awaitGone(owned[0])

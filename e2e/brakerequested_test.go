@@ -46,7 +46,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.awaitGone(append(few, "top", "small")...)
 			now := w.awaitHeld(held, 1)
 			if cause, objects := status(now, "cause"), status(now, "objects"); cause != "map[resource:configmaps type:Requested]" || objects != "31" {
-				t.Errorf("held because of %s: %s objects; want Requested, 31: %s", cause, objects, status(now, "message"))
+				t.Errorf("held because of %s: %s objects; want Requested, 31: %s", cause, objects, heldSays(now))
 			}
 			w.awaitEvent("boss", "DeletionHeld")
 			w.awaitEventOn("HeldCollection", held, "CollectionHeld", "kubectl patch held "+held)

@@ -13,7 +13,7 @@ import (
 )
 
 // Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference
-// says; or one that a policy kept when its owners went, which has none any more.
+// says; or one that was kept when its owners went, which has none any more.
 type Orphan struct {
 	Object
 	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or
@@ -49,7 +49,7 @@ func (w *World) Orphans() []Orphan {
 	return out
 }
 
-// keptBecause is why a policy kept an object when its owners went; empty where none did.
+// keptBecause is why an object was kept when its owners went; empty where it was not.
 func (w *World) keptBecause(v *graph.View) string {
 	m := w.Meta(v.UID)
 	if m == nil || len(v.Owners) > 0 {
@@ -93,7 +93,7 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 		{"delete", "A garbage collector deletes these"},
 		{"release", "A garbage collector takes references off these, and keeps them"},
 		{"keep", "These are kept, because their owners cannot be determined"},
-		{"protected", "A policy kept these when their owners went, and Weir released them from these"},
+		{"protected", "These were kept when their owners went, and Weir released them from these"},
 	} {
 		n := 0
 		for _, o := range all {

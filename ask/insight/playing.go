@@ -181,7 +181,7 @@ func (c *playing) do(i *Item, d *graph.Action) {
 		if c.protects != nil {
 			why, doubt := c.protects(*v)
 			if why != "" {
-				c.apply(graph.Protected{Object: v.Ref, Why: why})
+				c.apply(graph.Protected{Object: v.Ref, Why: "a policy protects it: " + why})
 				return
 			}
 			i.Doubt = doubt

@@ -58,15 +58,16 @@ type Brake struct {
 	mu     sync.Mutex
 	ledger *Ledger
 	requested
-	history int  // how often it went back
-	keeps   bool // HeldCollections, which say what was held in the history that it went back to
-	unsure  bool // that is to be read, before anything else goes by inference
+	discarded discarded
+	history   int  // how often it went back
+	keeps     bool // HeldCollections, which say what was held in the history that it went back to
+	unsure    bool // that is to be read, before anything else goes by inference
 }
 
 // New makes one. Nothing is sent yet.
 func New(o Options) *Brake {
 	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1),
-		ledger: NewLedger(o.Limits, o.Beside), requested: newRequested()}
+		ledger: NewLedger(o.Limits, o.Beside), requested: newRequested(), discarded: discarded{}}
 }
 
 // Rewound is told that the history of the API server went back.
@@ -77,6 +78,7 @@ func (b *Brake) Rewound(string) {
 	b.history++
 	b.unsure = b.keeps && !b.Limits.Off()
 	clear(b.decided)
+	clear(b.discarded)
 }
 
 // Allows tells whether an object may be deleted, or after what time that is to be asked again, if
@@ -88,6 +90,9 @@ func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) { return 
 func (b *Brake) allows(a graph.Action, others func(schema.GroupResource) []graph.Ref) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
+	}
+	if b.discards(a) {
+		return false, 0
 	}
 	switch b.ask(a, others) {
 	case Later:

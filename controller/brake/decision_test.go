@@ -19,8 +19,14 @@ const heldMaps = "heldcollections.weir.dev/configmaps"
 // held runs a test where n pods have owners that never were, more than the limit, so that all are
 // held.
 func held(t *testing.T, n int, test func(c *clustertest.Cluster, stop func())) {
+	heldIn(t, false, n, test)
+}
+
+// heldIn is held in one of the modes.
+func heldIn(t *testing.T, companion bool, n int, test func(c *clustertest.Cluster, stop func())) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
+		c.Options.Companion, c.Options.BrakeUsers = companion, []string{"collector"}
 		for i := range n {
 			orphan(c, i)
 		}
@@ -47,9 +53,13 @@ func leftOf(c *clustertest.Cluster, n int) (left int) {
 	return left
 }
 
-// saysHeld reads a field of the HeldCollection's status; "" if there is none.
+// saysHeld reads a field of the HeldCollection's status, or its condition's message; "" if there is
+// none.
 func saysHeld(c *clustertest.Cluster, field string) string {
 	status, _ := c.API.Get(heldMaps)["status"].(map[string]any)
+	if conditions, _ := status["conditions"].([]any); field == "message" && len(conditions) == 1 {
+		status = conditions[0].(map[string]any)
+	}
 	if status[field] == nil {
 		return ""
 	}
@@ -57,10 +67,91 @@ func saysHeld(c *clustertest.Cluster, field string) string {
 }
 
 // proceed is a person who decides.
-func proceed(c *clustertest.Cluster, digest string) {
+func proceed(c *clustertest.Cluster, digest string) { decide(c, "Proceed", digest) }
+
+func decide(c *clustertest.Cluster, decision, digest string) {
 	h := c.API.Get(heldMaps)
-	h["spec"] = map[string]any{"decision": "Proceed", "digest": digest}
+	h["spec"] = map[string]any{"decision": decision, "digest": digest}
 	c.Put("heldcollections", h)
+}
+
+// refusePods has the API server refuse all changes of pods.
+func refusePods(c *clustertest.Cluster) {
+	c.Reply(func(r apitest.Request) *apitest.Reply {
+		if (r.Method == http.MethodDelete || r.Method == http.MethodPatch) && strings.Contains(r.Path, "/pods/") {
+			return apitest.Refuse(403, "Forbidden", `admission webhook "not.now" denied the request: not now`)
+		}
+		return nil
+	})
+}
+
+// TestWhatIsDiscardedIsReleased: each object loses its reference by one patch, for its uid and
+// version, nothing is deleted, and the hold ends.
+func TestWhatIsDiscardedIsReleased(t *testing.T) {
+	for _, companion := range []bool{false, true} {
+		t.Run(fmt.Sprintf("companion=%t", companion), func(t *testing.T) {
+			heldIn(t, companion, 6, func(c *clustertest.Cluster, _ func()) {
+				orphan(c, 6) // not by then
+				c.Sent()
+				decide(c, "Discard", saysHeld(c, "digest"))
+				c.Pass(10 * time.Minute)
+				patched := map[string]int{}
+				for _, r := range c.Sent() {
+					switch _, pod, is := strings.Cut(r.Path, "/pods/"); {
+					case !is:
+					case r.Method == http.MethodDelete && !strings.Contains(r.Body, "dryRun"):
+						c.Errorf("%s", r)
+					case r.Method == http.MethodPatch:
+						if patched[pod]++; !strings.Contains(r.Body, `"ownerReferences":null`) ||
+							!strings.Contains(r.Body, `"resourceVersion":"`) || !strings.Contains(r.Body, `"uid":"`) {
+							c.Errorf("%s", r)
+						}
+					}
+				}
+				if left := leftOf(c, 7); left != 7 || len(patched) != 6 || patched["p6"] != 0 || saysHeld(c, "held") != "1" {
+					c.Errorf("%d of 7 are left, patched %v; %v", left, patched, c.API.Get(heldMaps)["status"])
+				}
+				meta := c.API.Get("pods/shop/p0")["metadata"].(map[string]any)
+				why := fmt.Sprint(meta["annotations"])
+				if want := `kept, because a person has decided so: HeldCollection "configmaps"`; !strings.Contains(why, want) {
+					c.Errorf("%q does not say %q", why, want)
+				}
+				decide(c, "Discard", saysHeld(c, "digest"))
+				c.Pass(10 * time.Minute)
+				if left := leftOf(c, 7); left != 7 || c.API.Get(heldMaps) != nil {
+					c.Errorf("%d of 7 are left; %v", left, c.API.Get(heldMaps))
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsDiscardedStaysHoweverLongItTakes: an admission webhook refuses the patches for ten
+// minutes, and objects are edited meanwhile. The hold does not end before they are released: alone
+// they would be fewer than the limit.
+func TestWhatIsDiscardedStaysHoweverLongItTakes(t *testing.T) {
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		refusePods(c)
+		decide(c, "Discard", saysHeld(c, "digest"))
+		c.Pass(5 * time.Minute)
+		o := c.API.Get("pods/shop/p0")
+		o["metadata"].(map[string]any)["labels"] = map[string]any{"edited": "true"}
+		c.Put("pods", o)
+		c.Pass(5 * time.Minute)
+		if message := saysHeld(c, "message"); !strings.Contains(message, "not done yet for 6 objects") {
+			c.Errorf("%s", message)
+		}
+		c.Reply(nil)
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 6); left != 6 || c.API.Get(heldMaps) != nil {
+			c.Errorf("%d of 6 are left; %v", left, c.API.Get(heldMaps))
+		}
+		for i := range 6 {
+			if o := c.API.Get(fmt.Sprint("pods/shop/p", i)); o["metadata"].(map[string]any)["ownerReferences"] != nil {
+				c.Errorf("%v", o)
+			}
+		}
+	})
 }
 
 // TestOneDecisionIsEnoughHoweverLongItTakes: an admission webhook refuses the deletes for ten
@@ -68,15 +159,10 @@ func proceed(c *clustertest.Cluster, digest string) {
 // says what it waits for.
 func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
-		c.Reply(func(r apitest.Request) *apitest.Reply {
-			if r.Method == http.MethodDelete && strings.Contains(r.Path, "/pods/") {
-				return apitest.Refuse(403, "Forbidden", `admission webhook "not.now" denied the request: not now`)
-			}
-			return nil
-		})
+		refusePods(c)
 		proceed(c, saysHeld(c, "digest"))
 		c.Pass(10 * time.Minute)
-		if message := saysHeld(c, "message"); leftOf(c, 6) != 6 || !strings.Contains(message, "6 objects are not gone yet") {
+		if message := saysHeld(c, "message"); leftOf(c, 6) != 6 || !strings.Contains(message, "not done yet for 6 objects") {
 			c.Errorf("%d of 6 are left: %s", leftOf(c, 6), message)
 		}
 		c.Reply(nil)
@@ -116,24 +202,26 @@ func TestADecisionCountsHoweverMuchCameSince(t *testing.T) {
 // while Weir ran: it may have been the mistake for which it was restored. The digest is another
 // one, so a person can decide again.
 func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
-	for name, again := range map[string]func(c *clustertest.Cluster, stop, restore func()){
-		"weir is started again":   func(c *clustertest.Cluster, stop, restore func()) { stop(); restore(); c.Start() },
-		"the cluster is restored": func(c *clustertest.Cluster, _, restore func()) { c.API.Down(); restore(); c.API.Up() },
+	started := func(c *clustertest.Cluster, stop, restore func()) { stop(); restore(); c.Start() }
+	restored := func(c *clustertest.Cluster, _, restore func()) { c.API.Down(); restore(); c.API.Up() }
+	for name, again := range map[string]struct {
+		decision string
+		again    func(c *clustertest.Cluster, stop, restore func())
+	}{
+		"weir is started again":               {"Proceed", started},
+		"the cluster is restored":             {"Proceed", restored},
+		"discarded, weir is started again":    {"Discard", started},
+		"discarded, and the cluster restored": {"Discard", restored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held(t, 6, func(c *clustertest.Cluster, stop func()) {
-				c.Reply(func(r apitest.Request) *apitest.Reply { // no delete has come through when the backup is made
-					if r.Method == http.MethodDelete {
-						return apitest.Refuse(500, "InternalError", "not now")
-					}
-					return nil
-				})
+				refusePods(c) // nothing has come through when the backup is made
 				digest := saysHeld(c, "digest")
-				proceed(c, digest)
+				decide(c, again.decision, digest)
 				restore := c.API.Snapshot()
 				c.Pass(time.Minute)
 				c.Reply(nil)
-				again(c, stop, func() { restore(0) })
+				again.again(c, stop, func() { restore(0) })
 				c.Pass(10 * time.Minute)
 				if left := leftOf(c, 6); left != 6 || saysHeld(c, "digest") == digest || !strings.Contains(saysHeld(c, "message"), "not what is held") {
 					c.Errorf("%d of 6 are left: %v", left, c.API.Get(heldMaps)["status"])

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +23,7 @@ import (
 type findings struct {
 	uids     []types.UID // of what waits for a decision, sorted
 	counted  counted     // with how much, of deletions that were asked for
-	going    int         // objects that a person has decided to delete, and that are not gone yet
+	going    int         // objects of which it was decided what becomes of them, and it has not yet
 	open     int         // owners of which it is not known whether they are there
 	digest   string      // of what waits; "" if there is nothing
 	because  map[graph.Conclusion]int
@@ -58,6 +59,7 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 			break
 		}
 	}
+	f.going += b.releasing(owners)
 	b.weigh(&f)
 	return f
 }
@@ -85,11 +87,15 @@ func (b *Brake) weigh(f *findings) {
 	f.complete = f.complete && len(f.uids) <= perWeighing // what two pieces own together is counted with neither
 }
 
-// divide finds which among objects wait for a decision, and how many go by one.
+// divide finds which among objects wait for a decision, and how many go by one. What was discarded
+// does neither.
 func (b *Brake) divide(found []graph.Inferred) (waiting []graph.Inferred, going int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	waiting = slices.DeleteFunc(found, func(i graph.Inferred) bool {
+		if _, kept := b.discarded[i.UID]; kept {
+			return true
+		}
 		if b.ledger.Goes(i.Ref, i.Inference) {
 			going++
 		}
@@ -131,11 +137,15 @@ var (
 	}
 )
 
-// status is what the HeldCollection is to say.
-func (r *record) status() *v1beta1.HeldCollectionStatus {
+// status is what a HeldCollection is to say, at a time.
+func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
-	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(), Message: r.message()}
+	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(),
+		Conditions: slices.Clone(object.Status.Conditions)}
+	held := r.condition()
+	held.ObservedGeneration, held.LastTransitionTime = object.Generation, metav1.NewTime(now.Truncate(time.Second))
+	meta.SetStatusCondition(&st.Conditions, held)
 	st.Cause = v1beta1.HeldCause{Type: v1beta1.HeldInferred, Group: r.kind.Group, Resource: r.kind.Resource}
 	if r.requested {
 		st.Cause.Type = v1beta1.HeldForRequest
@@ -157,6 +167,22 @@ func (r *record) status() *v1beta1.HeldCollectionStatus {
 	return st
 }
 
+// condition says whether something waits for a decision.
+func (r *record) condition() metav1.Condition {
+	held := metav1.Condition{Type: v1beta1.ConditionHeld, Message: r.message()}
+	switch f := &r.seen; {
+	case len(f.uids) > 0:
+		held.Status, held.Reason = metav1.ConditionTrue, v1beta1.ReasonAwaitsDecision
+	case f.going > 0:
+		held.Status, held.Reason = metav1.ConditionFalse, v1beta1.ReasonDecided
+	case f.open > 0:
+		held.Status, held.Reason = metav1.ConditionUnknown, v1beta1.ReasonOwnersUnknown
+	default:
+		held.Status, held.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingHeld
+	}
+	return held
+}
+
 func (f *findings) conclusions() []graph.Conclusion { return slices.Sorted(maps.Keys(f.because)) }
 
 // message says what is held, why, and what a person can do.
@@ -167,7 +193,7 @@ func (r *record) message() string {
 		parts = append(parts, r.outcome)
 	}
 	if f.going > 0 {
-		parts = append(parts, "Of what a person has decided to delete, "+words.Count(f.going, "object is", "objects are")+" not gone yet.")
+		parts = append(parts, "What a person has decided is not done yet for "+words.Count(f.going, "object", "objects")+".")
 	}
 	switch {
 	case len(f.uids) > 0 && r.requested:
@@ -184,7 +210,8 @@ func (r *record) message() string {
 		parts = append(parts, fmt.Sprintf("Held: %s, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
 			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
 		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-			"To keep them, repair or remove their owner references; this goes away by itself then.", r.cause, f.digest))
+			"To keep them, and have those references taken off: the same with Discard. "+
+			"What is repaired is not held any more.", r.cause, f.digest))
 	case f.going > 0:
 		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0 && r.requested:
@@ -208,7 +235,7 @@ func cut(s string, most int) string {
 
 // patchOf is a status as a merge patch: what it leaves out is taken away.
 func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
-	patch := map[string]any{"cause": nil, "conclusions": nil, "message": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
+	patch := map[string]any{"cause": nil, "conclusions": nil, "conditions": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
 	data, err := json.Marshal(st)
 	if err != nil {
 		return nil, fmt.Errorf("encode a status: %w", err)

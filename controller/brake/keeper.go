@@ -88,8 +88,8 @@ type record struct {
 	empty   time.Time // since when nothing was held; zero: something is
 	ended   bool      // nothing is held any more, and the object is to go
 	told    bool
-	applied string // the digest of the last decision that was carried out
-	outcome string // of the last decision
+	applied v1beta1.HeldCollectionSpec // the last decision that was carried out
+	outcome string                     // of the last decision
 	// outcomeTold is what people have heard of decisions.
 	outcomeTold string
 	// written is the status as it was to be last, and stored as the API server had it then, which
@@ -258,7 +258,7 @@ func (k *keeper) forgetSets() {
 	k.history = k.Brake.history
 	k.mu.Unlock()
 	for _, r := range k.records {
-		r.sets, r.applied, r.outcome, r.next = nil, "", "", time.Time{}
+		r.sets, r.applied, r.outcome, r.next = nil, v1beta1.HeldCollectionSpec{}, "", time.Time{}
 	}
 }
 
@@ -273,7 +273,7 @@ func (k *keeper) wentBack() bool {
 // told, in a cluster that may have been restored since.
 func (r *record) begin(object *v1beta1.HeldCollection) {
 	void := ""
-	if object != nil && object.Spec.Decision == v1beta1.ProceedHeld {
+	if object != nil && object.Spec.Decision != "" {
 		void = object.Spec.Digest
 	}
 	r.sets = newSets(void)
@@ -345,17 +345,17 @@ func (k *keeper) end(r *record) {
 
 // decide carries out what a person has decided, once, and tells whether something has changed.
 func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
-	if spec.Decision != v1beta1.ProceedHeld || spec.Digest == r.applied {
+	proceeds := spec.Decision == v1beta1.ProceedHeld
+	if !proceeds && spec.Decision != v1beta1.DiscardHeld || spec == r.applied {
 		return false
 	}
 	items := r.sets.of(spec.Digest)
-	if len(items) == 0 {
-		outcome := fmt.Sprintf("The decision is about %s, which is not what is held: that was decided before Weir was restarted or the cluster restored, or more goes with it by now. Look again, and decide about the digest in the status.", spec.Digest)
-		changed := r.outcome != outcome
-		r.outcome = outcome
+	if why := r.undoable(spec, items); why != "" {
+		changed := r.outcome != why
+		r.outcome = why
 		return changed
 	}
-	if !k.carryOut(r, items) {
+	if !k.carryOut(r, items, proceeds) {
 		return false
 	}
 	requeue := k.requeue
@@ -365,15 +365,32 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	for _, i := range items {
 		requeue(i.uid)
 	}
-	r.applied = spec.Digest
-	r.outcome = fmt.Sprintf("A person has decided that %s deleted, by the digest %s.", words.Count(len(items), "object is", "objects are"), spec.Digest)
-	k.Log.Info("deleted by a person's decision", "name", r.String(), "digest", spec.Digest, "objects", len(items))
+	r.applied = spec
+	what := "deleted"
+	if !proceeds {
+		what = "kept, and released from owners that are gone"
+	}
+	r.outcome = fmt.Sprintf("A person has decided that %s %s, by the digest %s.", words.Count(len(items), "object is", "objects are"), what, spec.Digest)
+	k.Log.Info("a person has decided", "name", r.String(), "decision", string(spec.Decision), "digest", spec.Digest,
+		"objects", len(items))
 	return true
 }
 
-// carryOut lets objects go, unless the history has gone back since it was looked at: that voids
-// decisions.
-func (k *keeper) carryOut(r *record, items []item) bool {
+// undoable says why a decision about some objects cannot be carried out; "" if it can.
+func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string {
+	switch {
+	case r.requested && spec.Decision == v1beta1.DiscardHeld:
+		return "Discard is for what Weir has concluded, and nothing was done: these objects were deleted by request, " +
+			"which cannot be taken back. To keep what depends on one, delete it again with --cascade=orphan."
+	case len(items) == 0:
+		return fmt.Sprintf("The decision is about %s, which is not what is held: that was decided before Weir was restarted or the cluster restored, or more goes with it by now. Look again, and decide about the digest in the status.", spec.Digest)
+	}
+	return ""
+}
+
+// carryOut lets objects go, or keeps them, unless the history has gone back since it was looked at:
+// that voids decisions.
+func (k *keeper) carryOut(r *record, items []item, proceeds bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -381,6 +398,10 @@ func (k *keeper) carryOut(r *record, items []item) bool {
 		return false
 	case r.requested:
 		k.proceed(items)
+	case !proceeds:
+		for _, i := range items {
+			k.discarded[i.uid] = r.kind
+		}
 	default:
 		k.ledger.Decided(r.kind, uidsOf(items))
 	}
@@ -401,7 +422,6 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 		delete(k.records, r.cause)
 		return nil
 	}
-	want := r.status()
 	name := r.String()
 	if object == nil {
 		made, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
@@ -410,8 +430,9 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 		if err != nil {
 			return fmt.Errorf("create HeldCollection %s: %w", name, err)
 		}
-		object = &v1beta1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID()}}
+		object = &v1beta1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID(), Generation: made.GetGeneration()}}
 	}
+	want := r.status(object, time.Now())
 	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) && equality.Semantic.DeepEqual(r.stored, &object.Status) {
 		return nil
 	}

@@ -32,9 +32,9 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	}{
 		"nothing":                    {findings{}, []string{"Nothing is held any more."}, "Held"},
 		"owners that are not known":  {findings{open: 4}, []string{"for 4 owners it is not known whether they exist."}, "Held"},
-		"what goes by a decision":    {findings{going: 3, open: 4}, []string{"decided to delete, 3 objects are not gone yet. Nothing else waits for a decision."}, "not known"},
+		"what goes by a decision":    {findings{going: 3, open: 4}, []string{"decided is not done yet for 3 objects. Nothing else waits for a decision."}, "not known"},
 		"objects":                    {some, []string{"Held: 2 objects, and 7 with all", "owners of the kind widgets.example.com", "1: their owners were not found", "; 1: their owners went because the definition", "kubectl patch held widgets.example.com ", `"digest":"feed"`}, "at least"},
-		"more than could be counted": {part, []string{"3 objects are not gone yet. Held: 2 objects, and at least 7 with all"}, "Nothing else"},
+		"more than could be counted": {part, []string{"not done yet for 3 objects. Held: 2 objects, and at least 7 with all"}, "Nothing else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&record{cause: kind, seen: c.seen}).message()
@@ -61,11 +61,11 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 		uid := types.UID(fmt.Sprint(i))
 		r.seen.samples = append(r.seen.samples, graph.Inferred{Ref: graph.Ref{UID: uid, Name: strings.Repeat("é", 700)}, Why: strings.Repeat("é", 2000)})
 	}
-	st := r.status()
+	st := r.status(&v1beta1.HeldCollection{}, time.Unix(0, 0))
 	for what, c := range map[string]struct {
 		text string
 		most int
-	}{"message": {st.Message, 2048}, "name": {st.Samples[9].Name, 253}, "why": {st.Samples[9].Why, 1024}} {
+	}{"message": {st.Conditions[0].Message, 2048}, "name": {st.Samples[9].Name, 253}, "why": {st.Samples[9].Why, 1024}} {
 		if n := utf8.RuneCountInString(c.text); n != c.most || !utf8.ValidString(c.text) || !strings.HasSuffix(c.text, "…") {
 			t.Errorf("%s has %d characters, want %d, the last for what is left out", what, n, c.most)
 		}
@@ -79,7 +79,7 @@ func TestStatusIsWithinItsSchema(t *testing.T) {
 // it does not have must be taken away.
 func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	since := metav1.NewTime(time.Unix(0, 0))
-	full := v1beta1.HeldCollectionStatus{Cause: v1beta1.HeldCause{Resource: "pods"}, Conclusions: []v1beta1.HeldConclusion{"c"}, Message: "m", Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Name: "o"}}}
+	full := v1beta1.HeldCollectionStatus{Cause: v1beta1.HeldCause{Resource: "pods"}, Conclusions: []v1beta1.HeldConclusion{"c"}, Conditions: []metav1.Condition{{Type: "Held"}}, Since: &since, Digest: "d", Held: 1, Objects: 2, Kinds: []v1beta1.HeldKind{{Resource: "pods"}}, Samples: []v1beta1.HeldSample{{Name: "o"}}}
 	text, err := json.Marshal(full)
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +88,13 @@ func TestAStatusLeavesNothingOfTheOneBefore(t *testing.T) {
 	if err := json.Unmarshal(text, &before); err != nil {
 		t.Fatal(err)
 	}
-	patch, err := patchOf(&v1beta1.HeldCollectionStatus{Since: &since, Message: "Nothing is held any more."})
+	patch, err := patchOf(&v1beta1.HeldCollectionStatus{Since: &since, Conditions: []metav1.Condition{{Type: "Held"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for field := range before {
 		value, is := patch[field]
-		if kept := field == "since" || field == "message"; !is || (value != nil) != kept {
+		if kept := field == "since" || field == "conditions"; !is || (value != nil) != kept {
 			t.Errorf("%s becomes %v", field, value)
 		}
 	}

@@ -159,8 +159,8 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	}
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: f}
 	r.seen.digest = "feed"
-	st := r.status()
-	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Message, "100 deletions of configmaps by request, by which 100 objects") {
+	st := r.status(&v1beta1.HeldCollection{}, time.Unix(0, 0))
+	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Conditions[0].Message, "100 deletions of configmaps by request, by which 100 objects") {
 		t.Errorf("%+v", st)
 	}
 	if why := st.Samples[0].Why; why != `deleted by request: 20 objects would also be deleted, and DeletionPolicy "p00" accepts 1` {

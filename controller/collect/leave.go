@@ -18,7 +18,7 @@ const firstTry = 2 * time.Second
 // its owners; and so is what is to be released, which the other may take for garbage. As long as
 // the object stays, it is asked about again, each time after as long as it has been garbage.
 func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
-	if a.Verb == graph.Lookup || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
+	if a.Verb == graph.Lookup || a.Kept != "" || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
 		return false
 	}
 	uid := a.Object.UID
@@ -28,7 +28,7 @@ func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 		return true
 	}
 	age := time.Since(since)
-	if age < firstTry && a.Kept == "" {
+	if age < firstTry {
 		w.queue.AddAfter(uid, firstTry-age)
 		return true
 	}

@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m.kept = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "weir_kept_total",
-		Help: "Objects that were garbage, and that a policy protects: they were released from their owners and not deleted.",
+		Help: "Objects that were garbage, and that a policy protects or a person keeps: they were released from their owners and not deleted.",
 	})
 	reg.MustRegister(m.actions, m.lag, m.lookups, m.kept)
 	m.begin()

@@ -250,7 +250,7 @@ func (w *Workers) unshown(a graph.Action) bool {
 
 // concerns tells whether there is something to do beside another collector: to find out whether
 // owners are there, to count what is to go for no delete that was seen, to delete what of it a
-// person has decided to delete, and to release what a policy protects.
+// person has decided to delete, and to release what a policy protects or a person keeps.
 func (w *Workers) concerns(a graph.Action) bool {
 	guarded := w.guards(a.Object.Kind)
 	switch a.Verb {
@@ -259,7 +259,7 @@ func (w *Workers) concerns(a graph.Action) bool {
 	case graph.Delete:
 		return guarded || w.brake != nil && a.Inferred.Conclusion != graph.Asked
 	case graph.Release:
-		return guarded
+		return guarded || a.Kept != ""
 	default:
 		return false
 	}

@@ -11,10 +11,13 @@ import (
 
 const heldMaps = "heldcollections.weir.dev/requested.configmaps"
 
-// heldStatus reads a field of the HeldCollection of ConfigMaps that were deleted by request; "" if
-// there is none.
+// heldStatus reads a field of the HeldCollection of ConfigMaps that were deleted by request, or its
+// condition's message; "" if there is none.
 func heldStatus(c *clustertest.Cluster, field string) string {
 	status, _ := c.API.Get(heldMaps)["status"].(map[string]any)
+	if conditions, _ := status["conditions"].([]any); field == "message" && len(conditions) == 1 {
+		status = conditions[0].(map[string]any)
+	}
 	if status[field] == nil {
 		return ""
 	}
@@ -76,6 +79,14 @@ func TestBrakeLetsGoWhatAPersonDecides(t *testing.T) {
 				h["spec"] = map[string]any{"decision": "Proceed", "digest": digest}
 				c.Put("heldcollections", h)
 				c.Pass(time.Minute)
+			}
+			h := c.API.Get(heldMaps)
+			h["spec"] = map[string]any{"decision": "Discard", "digest": heldStatus(c, "digest")}
+			c.Put("heldcollections", h)
+			c.Pass(time.Minute)
+			c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/q")
+			if !strings.Contains(heldStatus(c, "message"), "delete it again with --cascade=orphan") {
+				c.Errorf("%v", c.API.Get(heldMaps)["status"])
 			}
 			decide("0123456789abcdef")
 			c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/q")

@@ -104,11 +104,11 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	r.once(a.Object, ReasonRefused, fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err))
 }
 
-// Kept says on an object why a policy keeps it, that it was released from its owners, and how to
-// have it deleted.
+// Kept says on an object why it is kept, that it was released from its owners, and how to have it
+// deleted.
 func (r *Reporter) Kept(a graph.Action) {
 	r.warn(r.object(a.Object), ReasonKept, a.Why+". It was released from its owners, and stays. To delete it, "+
-		"confirm it as the policy says, and delete it then")
+		"delete it by itself, after a confirmation where a policy asks for one")
 }
 
 // Succeeded forgets what was said.

@@ -77,7 +77,7 @@ type Action struct {
 	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
 	Finalizers  []string                   // Unfinalize: the ones that stay
 	Unseen      string                     // Wait: for kinds that may hold dependents which the graph has not seen
-	Kept        string                     // Release: why a policy keeps the object, which would be deleted otherwise; empty: none does
+	Kept        string                     // Release: why the object is kept, which would be deleted otherwise; empty: it would not be
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string

@@ -137,7 +137,7 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the
 
 	case g.protected[id] != "":
 		a.Verb, a.Kept = Release, g.protected[id]
-		a.Why = g.whyDelete(n) + "; kept, because a policy protects it: " + a.Kept
+		a.Why = g.whyDelete(n) + "; kept, because " + a.Kept
 		a.Owners = g.keepOwners(n, func(v verdict) bool { return v == absent || v == waiting })
 
 	case t[waiting] > 0 && n.dependents > 0:

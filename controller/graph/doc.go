@@ -59,7 +59,7 @@
 //	U > 0                                       Lookup
 //	asked > 0                                   Wait
 //	N > 0                                       Keep, and report why
-//	protected by a policy                       Release A, W: all that are left
+//	protected by a policy, or a person's word   Release A, W: all that are left
 //	W > 0, has dependents     cycle             Unblock, also where there are too many to tell
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers

@@ -135,9 +135,9 @@ type (
 	// the object is left alone.
 	Accepted struct{ Action Action }
 
-	// Protected says that a policy refuses the delete of an object whose owners are gone, or wait
-	// for it: it is released from them. Why is the policy's refusal. It counts for the version of
-	// the object that the decision was about.
+	// Protected says that an object is kept whose owners are gone, or wait for it: it is released
+	// from them. Why says that a policy refuses its delete, or that a person has decided so. It
+	// counts for the version of the object that the decision was about.
 	Protected struct {
 		Object Ref
 		Why    string

@@ -38,7 +38,7 @@ type Graph struct {
 	holder          string              // the finalizer that holds foreground deletions until then; see Holds
 	causes          map[uint32]cause    // node → what its deletion rests on, where no client asked for that
 	unfollowed      map[uint32]int      // node → how many owner references it has that are not followed
-	protected       map[uint32]string   // node → why a policy refuses its delete, at the version that it has
+	protected       map[uint32]string   // node → why it is kept although it is garbage, at the version that it has
 	ending          map[uint32]struct{} // nodes that are waiting for their dependents to go, or to be released
 	accepted        int                 // nodes with the accepted flag
 	orphaned        tombstones

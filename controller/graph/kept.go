@@ -1,10 +1,9 @@
 package graph
 
-// What is kept although its owners are gone: because a policy protects it, or because they are too
-// many to be followed.
+// What is kept although its owners are gone: because a policy protects it or a person has decided
+// so, or because they are too many to be followed.
 
-// protect takes in that a policy refuses the delete of an object, unless the watch has shown
-// another version since.
+// protect takes in that an object is kept, unless the watch has shown another version since.
 func (g *Graph) protect(ev Protected) {
 	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
 	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {

@@ -249,7 +249,7 @@ func (m *model) row(o *mObject) graph.Action {
 			}
 		}
 	case o.guarded:
-		a.Kept = "the policy's words"
+		a.Kept = "a policy protects it: the policy's words"
 		return release("A", "W")
 	case n["W"] > 0 && dependents > 0:
 		if members := m.cycle(o); len(members) > 0 {

@@ -94,7 +94,7 @@ func InNoNamespace(ref graph.Ref, err error) bool {
 }
 
 // Protected tells whether Weir's own webhook refused the delete of an object because a policy
-// protects it, and the policy's words.
+// protects it, and says so in the policy's words.
 func Protected(err error) (why string, yes bool) {
 	var status apierrors.APIStatus
 	if !RefusedByWebhook(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -102,7 +102,7 @@ func Protected(err error) (why string, yes bool) {
 	}
 	for _, c := range status.Status().Details.Causes {
 		if c.Type == v1beta1.CauseProtected {
-			return c.Message, true
+			return "a policy protects it: " + c.Message, true
 		}
 	}
 	return "", false

@@ -165,7 +165,8 @@ func TestWhatIsHeldAndRefusedIsOnTheFirstView(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = all.Delete(context.WithoutCancel(t.Context()), made.GetName(), metav1.DeleteOptions{}) })
-	made.Object["status"] = map[string]any{"objects": int64(7), "message": "a person has to decide"}
+	made.Object["status"] = map[string]any{"objects": int64(7), "conditions": []any{map[string]any{"type": "Held", "status": "True",
+		"reason": "AwaitsDecision", "message": "a person has to decide", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}
 	if _, err := all.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

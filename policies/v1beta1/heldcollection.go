@@ -7,9 +7,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // brake holds, named "requested." and the kind of the deleted objects. It goes away by itself when
 // nothing is held any more.
 //
-// Weir writes the status, a person the spec, which has nothing but the decision: who may update
-// HeldCollections decides, and who may not does not. Weir ignores a HeldCollection without status that it
-// did not create. If one is deleted while something is held, Weir creates it again.
+// Weir writes the status, a person the spec, which has nothing but the decision: whoever may update
+// HeldCollections decides. Weir ignores a HeldCollection without status that it did not create. If
+// one is deleted while something is held, Weir creates it again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -19,8 +19,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Because",type=string,JSONPath=`.status.conclusions`
 // +kubebuilder:printcolumn:name="Digest",type=string,JSONPath=`.status.digest`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Held")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Held")].message`,priority=1
 type HeldCollection struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is that of every object.
@@ -43,7 +44,8 @@ type HeldCollection struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs the digest of what it is about: the status has it"
 type HeldCollectionSpec struct {
-	// decision is Proceed to have deleted what has the digest. Left out, everything stays held.
+	// decision is Proceed to have deleted what has the digest, or Discard to keep it: of the cause
+	// Inferred, its references to owners that are gone are taken off. Left out, everything stays held.
 	//
 	// +optional
 	Decision HeldDecision `json:"decision,omitempty"`
@@ -59,13 +61,30 @@ type HeldCollectionSpec struct {
 
 // HeldDecision is what becomes of what is held.
 //
-// +kubebuilder:validation:Enum=Proceed
+// +kubebuilder:validation:Enum=Proceed;Discard
 type HeldDecision string
 
 // The decisions.
 const (
 	// ProceedHeld deletes what is held.
 	ProceedHeld HeldDecision = "Proceed"
+	// DiscardHeld keeps what is held, and releases it from owners that are gone.
+	DiscardHeld HeldDecision = "Discard"
+)
+
+// ConditionHeld is the condition of a HeldCollection: True while something waits for a decision.
+const ConditionHeld = "Held"
+
+// Its reasons.
+const (
+	// ReasonAwaitsDecision: a person has to decide.
+	ReasonAwaitsDecision = "AwaitsDecision"
+	// ReasonDecided: a person has, and what was decided is being done.
+	ReasonDecided = "Decided"
+	// ReasonOwnersUnknown: it is not known of some owners whether they are there.
+	ReasonOwnersUnknown = "OwnersUnknown"
+	// ReasonNothingHeld: nothing is held any more, and the HeldCollection goes.
+	ReasonNothingHeld = "NothingHeld"
 )
 
 // HeldCollectionStatus is what is held, and why.
@@ -82,12 +101,14 @@ type HeldCollectionStatus struct {
 	// +listType=set
 	Conclusions []HeldConclusion `json:"conclusions,omitempty"`
 
-	// message describes what is held, with the limit that was exceeded and the outcome of a decision.
+	// conditions is one, Held: whether something waits for a decision, what is held, the limit that
+	// was exceeded, and what became of a decision.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	Message string `json:"message,omitempty"`
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// since is when the first object was held.
 	//

@@ -13,8 +13,8 @@ const (
 	// ConfirmedAnnotation is what Weir's webhook writes beside it: when it was written, and by whom,
 	// with a seal by which this is known to be Weir's, about this object.
 	ConfirmedAnnotation = "weir.dev/confirmed"
-	// KeptAnnotation is on an object that a policy protects and that was garbage: why Weir released
-	// it from its owners instead.
+	// KeptAnnotation is on an object that was garbage, and that a policy protects or a person keeps:
+	// why Weir released it from its owners instead.
 	KeptAnnotation = "weir.dev/kept"
 	// RestoredAnnotation is on an object that was restored: TREE/UID, where it was recorded, and the
 	// uid that it had there.

@@ -83,7 +83,7 @@ func (r *Runner) accept(words []string) ([]graph.Event, error) {
 
 func (r *Runner) protect(words []string) ([]graph.Event, error) {
 	action, err := r.sentAs(words)
-	return []graph.Event{graph.Protected{Object: action.Object, Why: "the policy's words"}}, err
+	return []graph.Event{graph.Protected{Object: action.Object, Why: "a policy protects it: the policy's words"}}, err
 }
 
 // sentAs is the action that was sent under a label.

@@ -39,7 +39,7 @@ All have the prefix `weir.dev/`.
 | `weir.dev/armed-at` | annotation | the same, if it existed before the policy | Weir | when the finalizer was added |
 | `weir.dev/confirm-delete` | annotation | what a policy wants confirmed | users | the uid of the object, or UID/DIGEST: the delete is confirmed |
 | `weir.dev/confirmed` | annotation | what has `weir.dev/confirm-delete` | Weir | when it was confirmed and by whom, with a seal |
-| `weir.dev/kept` | annotation | what was garbage, and a policy protects | Weir | why it was released from its owners |
+| `weir.dev/kept` | annotation | what was garbage, and a policy protects or a person keeps | Weir | why it was released from its owners |
 | `weir.dev/restored` | annotation | what `kubectl weir restore` made | who restores | TREE/UID: the deleted tree, and the uid that it had there |
 | `weir.dev/drain` | annotation | a terminating Namespace | Weir | the wave that drains now |
 | `weir.dev/drain-since` | annotation | a terminating Namespace | Weir | when that wave began |

@@ -1,0 +1,62 @@
+package brake
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/graph"
+)
+
+// discarded is garbage that a person has decided to keep, by the kind of owners for which it was
+// held. It is in here until it names no owner any more that is gone, and the hold lasts as long:
+// otherwise it would be garbage like any other by then.
+type discarded map[types.UID]schema.GroupResource
+
+// discards has an object that a person has decided to keep be released from its owners, as one that
+// a policy protects; false for any other. It counts for the version that was decided about: an edit
+// has it asked about once more.
+func (b *Brake) discards(a graph.Action) bool {
+	b.mu.Lock()
+	owners, yes := b.discarded[a.Object.UID]
+	b.mu.Unlock()
+	if yes {
+		b.Store.Apply(graph.Protected{Object: a.Object,
+			Why: fmt.Sprintf("a person has decided so: HeldCollection %q", owners)})
+	}
+	return yes
+}
+
+// releasing is how many objects that were discarded for a kind of owners are not released yet. The
+// others are forgotten.
+func (b *Brake) releasing(owners schema.GroupResource) (n int) {
+	var all []types.UID
+	b.mu.Lock()
+	for uid, of := range b.discarded {
+		if of == owners {
+			all = append(all, uid)
+		}
+	}
+	b.mu.Unlock()
+	for piece := range slices.Chunk(all, perWeighing) {
+		var over []types.UID
+		b.Store.Read(func(g *graph.Graph) {
+			for _, uid := range piece {
+				switch a := g.Decide(uid); {
+				case a.Kept != "", a.Verb == graph.Delete, a.Verb == graph.Lookup, a.Verb == graph.Wait:
+					n++
+				default: // it is gone, was released, or another owner keeps it
+					over = append(over, uid)
+				}
+			}
+		})
+		b.mu.Lock()
+		for _, uid := range over {
+			delete(b.discarded, uid)
+		}
+		b.mu.Unlock()
+	}
+	return n
+}
