@@ -18,8 +18,7 @@ import (
 )
 
 const confirmHelp = `Show what the delete of an object would do, as plan does, and confirm it: for exactly what would be
-deleted now, where that is known. It is the one command here that changes something: annotations of
-the object.
+deleted now, where that is known. It changes annotations of the object, and nothing else.
 
 A confirmation is yours, ends after the time that the policy says, and is used up by the delete.
 Where a policy asks for a second person, somebody else has to delete the object.`
@@ -69,14 +68,18 @@ func (p *planning) confirm(cmd *cobra.Command, args []string, yes bool) error {
 	if value == "" {
 		return fmt.Errorf("%s: no policy asks to have its delete confirmed, or not all of them could be judged", infoOf(o))
 	}
-	if !yes {
-		say(cmd.ErrOrStderr(), "Confirm the delete of %s? [y/N]", infoOf(o))
-		answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
-		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-			return errors.New("not confirmed")
-		}
+	if !yes && !agreed(cmd, "Confirm the delete of %s?", infoOf(o)) {
+		return errors.New("not confirmed")
 	}
 	return p.writeConfirmation(cmd.Context(), o, value)
+}
+
+// agreed asks the user for a yes.
+func agreed(cmd *cobra.Command, question string, args ...any) bool {
+	say(cmd.ErrOrStderr(), question+" [y/N]", args...)
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
+	a := strings.ToLower(strings.TrimSpace(answer))
+	return a == "y" || a == "yes"
 }
 
 // confirmation is what confirms the delete of an object: for what goes along, where that is known.
