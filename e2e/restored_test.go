@@ -22,11 +22,11 @@ import (
 )
 
 // lostKinds are what is recorded, besides the kind that the test defines.
-const lostKinds = "deployments,replicasets,pods,configmaps,services,persistentvolumeclaims,jobs"
+const lostKinds = "deployments,statefulsets,replicasets,pods,configmaps,services,persistentvolumeclaims,jobs"
 
 // TestRestoredTreeIsKept: what was deleted is as it was, but for uids and what the API server and
 // controllers write; its references are those of a living tree, so that neither collector deletes
-// anything of it; its pods run, its claim has its volume again.
+// anything of it; its pods run, and the claim that its StatefulSet owns has its volume again.
 func TestRestoredTreeIsKept(t *testing.T) {
 	t.Parallel()
 	for collector, controllers := range map[string]plane.Controllers{"weir": plane.WithoutCollectors, "built-in": plane.All} {
@@ -68,7 +68,7 @@ func TestRestoredTreeIsKept(t *testing.T) {
 				return len(sets) == 1 && len(w.adopt("po", w.ownedBy(sets[0]))) == 2, nil
 			})
 			w.until("the claim is bound", func(ctx context.Context) (bool, error) {
-				claim, err := w.typed.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
+				claim, err := w.typed.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data-db-0", metav1.GetOptions{})
 				return err == nil && claim.Status.Phase == corev1.ClaimBound && claim.Spec.VolumeName == w.namespace, err
 			})
 			w.settleWith(collector)
@@ -97,11 +97,15 @@ func (w *fixture) makeLost() (names []string) {
 {"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}},
 {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": {"suspend": true, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}}},
-{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": %[1]q}, "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "", "hostPath": {"path": "/none"}, "claimRef": {"namespace": %[1]q, "name": "data"}}},
-{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {"storageClassName": "", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}`, w.namespace))
-	w.mustKubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data")
+{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": %[1]q}, "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "", "hostPath": {"path": "/none"}, "claimRef": {"namespace": %[1]q, "name": "data-db-0"}}},
+{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {"serviceName": "", "selector": {"matchLabels": {"app": "db"}},
+  "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}, "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+  "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}}]}`, w.namespace))
+	w.mustKubectl("wait", "--for=create", "pvc/data-db-0")
+	w.mustKubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0")
+	w.mustKubectl("wait", "--for=jsonpath={.metadata.ownerReferences[0].kind}=StatefulSet", "pvc/data-db-0")
 	return []string{"Deployment web", "ConfigMap settings", "Widget gear", "ConfigMap below", "ConfigMap day", "ConfigMap night",
-		"Service web", "Job job", "PersistentVolumeClaim data"}
+		"Service web", "Job job", "StatefulSet db", "PersistentVolumeClaim data-db-0"}
 }
 
 // settleWith waits until a collector has done what there is to do.
@@ -153,7 +157,7 @@ func (w *fixture) record() (tree string) {
 // loseAll deletes what was recorded, and waits until it is gone.
 func (w *fixture) loseAll(names []string) {
 	w.Helper()
-	w.mustKubectl("delete", "deployment/web", "cm/day", "service/web", "job/job", "pvc/data", "--wait=false")
+	w.mustKubectl("delete", "deployment/web", "cm/day", "service/web", "job/job", "statefulset/db", "--wait=false")
 	w.until("all of it is gone", func(context.Context) (bool, error) {
 		_, _ = w.kubectl("patch", "cm/settings", "--type=merge", "-p", `{"metadata":{"finalizers":[]}}`) // once it terminates, it goes
 		_, uids := w.lost(names)

@@ -66,8 +66,10 @@ const (
 	visited
 )
 
-// ordered has each step after those that it needs. A cycle of owners is cut at the object that is
-// met first: whoever closes the cycle is made without the reference, which is added at the end.
+// ordered has each step after those that it needs. An owner comes first, but for two cases, in which
+// the reference to it is added at the end: a cycle of owners is cut at the object that is met first;
+// and a claim, a Secret, or whatever else others name is there before a StatefulSet or an operator
+// is told to make it, which would make a new, empty one.
 func (p *planning) ordered() []*Step {
 	for n, i := range p.items {
 		if n > 0 && rankOf(i.ref.Kind) != rankOf(p.items[n-1].ref.Kind) {
@@ -94,7 +96,9 @@ func (p *planning) visit(i *item) {
 	}
 	i.state = visiting
 	for _, owner := range i.owners {
-		p.visit(owner)
+		if rankOf(owner.ref.Kind) <= rankOf(i.ref.Kind) {
+			p.visit(owner)
+		}
 	}
 	i.state = visited
 	s := i.step
@@ -116,7 +120,13 @@ func (p *planning) visit(i *item) {
 	s.Level, p.top = i.level, max(p.top, i.level)
 	p.out = append(p.out, s)
 	if len(later) > 0 || i.pauses {
-		p.last = append(p.last, &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
-			Why: "now that all else is there", Links: later, Unpause: i.pauses})
+		last := &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
+			Why: "now that all else is there", Links: later, Unpause: i.pauses || s.Unpause}
+		if s.Outcome == Patch { // all of it then
+			last.References, last.Links, last.Status = s.References, append(s.Links, later...), s.Status
+			s.References, s.Links, s.Status = nil, nil, nil
+			s.Outcome, s.Why = There, restored
+		}
+		p.last = append(p.last, last)
 	}
 }

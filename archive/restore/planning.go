@@ -27,6 +27,8 @@ type item struct {
 	level  int
 }
 
+const restored = "it was restored"
+
 type planning struct {
 	World
 	Options
@@ -132,7 +134,7 @@ func (p *planning) judge(i *item) {
 	case live.GetUID() == old.GetUID():
 		s.Outcome, s.Why = There, "it was not deleted"
 	case i.made:
-		s.Outcome, s.Why = There, "it was restored"
+		s.Outcome, s.Why = There, restored
 	case Equal(i.ref.Kind, old, live):
 		s.Outcome, s.Why = There, "an equal object has its name"
 	case p.Replace:

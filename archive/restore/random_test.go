@@ -179,7 +179,9 @@ func (c *cluster) do(t *rapid.T, s *Step) {
 	}
 	o.SetOwnerReferences(references)
 	c.Live[s.Ref] = o
-	c.levels[s.Ref] = s.Level
+	if s.Outcome != Patch { // which changes nothing for those that refer to it
+		c.levels[s.Ref] = s.Level
+	}
 }
 
 func (c *cluster) clone() *cluster {

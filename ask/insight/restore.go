@@ -85,7 +85,7 @@ func patched(s *restore.Step) string {
 	for _, l := range s.Links {
 		owners = append(owners, l.Owner.Name)
 	}
-	return "its reference to " + strings.Join(owners, ", ") + " is added at the end: they own each other"
+	return "its reference to " + strings.Join(owners, ", ") + " is added at the end"
 }
 
 func restoreSymbol(s *restore.Step) string {
