@@ -64,7 +64,6 @@ func restoreCommand() *cobra.Command {
 	f.StringArrayVar(&r.only, "only", nil, "only this object, as KIND/NAME or KIND/NAMESPACE/NAME; may be given again")
 	f.BoolVar(&r.options.Replace, "replace", false, "put objects in the place of others that have their names now")
 	f.BoolVar(&r.options.Status, "status", false, "restore the status of custom resources, too")
-	f.BoolVar(&r.options.WithDerived, "with-derived", false, "restore ReplicaSets, ControllerRevisions and Jobs that controllers would make anew")
 	f.BoolVar(&r.fresh, "fresh-volumes", false, "go on although claims get new, empty volumes")
 	f.BoolVar(&r.partial, "partial", false, "go on although you may not make all of it")
 	f.StringVar(&r.digest, "digest", "", "fail unless the plan is the one with this digest")

@@ -7,21 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// made are the kinds that controllers of Kubernetes make of others, and whether --with-derived
-// restores them. Pods and what has their names is made under new names.
+// made are the kinds that controllers of Kubernetes make of others.
 var made = map[string]bool{
 	"Deployment ReplicaSet":          true,
 	"StatefulSet ControllerRevision": true,
 	"DaemonSet ControllerRevision":   true,
 	"CronJob Job":                    true,
-	"ReplicaSet Pod":                 false,
-	"ReplicationController Pod":      false,
-	"StatefulSet Pod":                false,
-	"DaemonSet Pod":                  false,
-	"Job Pod":                        false,
-	"Pod PersistentVolumeClaim":      false,
-	"Pod ResourceClaim":              false,
-	"Service EndpointSlice":          false,
+	"ReplicaSet Pod":                 true,
+	"ReplicationController Pod":      true,
+	"StatefulSet Pod":                true,
+	"DaemonSet Pod":                  true,
+	"Job Pod":                        true,
+	"Pod PersistentVolumeClaim":      true,
+	"Pod ResourceClaim":              true,
+	"Service EndpointSlice":          true,
 }
 
 // left is why an object is not made again, whatever is there: a controller makes it, or nothing
@@ -77,16 +76,12 @@ func (p *planning) derived(i *item) string {
 	if o == nil {
 		return ""
 	}
-	restorable, ok := made[o.Kind+" "+i.record.Object.GetKind()]
-	if !ok || restorable && p.WithDerived {
+	if !made[o.Kind+" "+i.record.Object.GetKind()] {
 		return ""
 	}
 	ref, why := p.ownerOf(i, *o)
 	if why != "" || p.byRef[ref] == nil && p.Live[ref] == nil {
 		return ""
-	}
-	if restorable {
-		return fmt.Sprintf("%s %s makes it; --with-derived restores it", o.Kind, o.Name)
 	}
 	return fmt.Sprintf("%s %s makes it", o.Kind, o.Name)
 }

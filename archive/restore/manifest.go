@@ -171,11 +171,6 @@ func phaseOf(o *unstructured.Unstructured) string {
 	return phase
 }
 
-func paused(o *unstructured.Unstructured) bool {
-	is, _, _ := unstructured.NestedBool(o.Object, "spec", "paused")
-	return is
-}
-
 func hasLabel(o *unstructured.Unstructured, name, prefix string) bool {
 	value, ok := o.GetLabels()[name]
 	return ok && strings.HasPrefix(value, prefix)

@@ -13,8 +13,6 @@ var (
 	pods        = schema.GroupResource{Resource: "pods"}
 	claims      = schema.GroupResource{Resource: "persistentvolumeclaims"}
 	volumes     = schema.GroupResource{Resource: "persistentvolumes"}
-	deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
-	replicasets = schema.GroupResource{Group: "apps", Resource: "replicasets"}
 	jobs        = schema.GroupResource{Group: "batch", Resource: "jobs"}
 )
 
@@ -119,9 +117,9 @@ func (p *planning) visit(i *item) {
 	}
 	s.Level, p.top = i.level, max(p.top, i.level)
 	p.out = append(p.out, s)
-	if len(later) > 0 || i.pauses {
+	if len(later) > 0 {
 		last := &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
-			Why: "now that all else is there", Links: later, Unpause: i.pauses || s.Unpause}
+			Why: "now that all else is there", Links: later}
 		if s.Outcome == Patch { // all of it then
 			last.References, last.Links, last.Status = s.References, append(s.Links, later...), s.Status
 			s.References, s.Links, s.Status = nil, nil, nil

@@ -83,10 +83,9 @@ type World struct {
 
 // Options are what the user asks for.
 type Options struct {
-	Only        func(Ref) bool // nil: everything
-	Replace     bool           // objects of others that stand under recorded names
-	Status      bool           // restore it, of custom resources
-	WithDerived bool           // ReplicaSets and other things that controllers would make anew
+	Only    func(Ref) bool // nil: everything
+	Replace bool           // objects of others that stand under recorded names
+	Status  bool           // restore it, of custom resources
 }
 
 // Outcome is what becomes of a recorded object.
@@ -133,8 +132,6 @@ type Step struct {
 	Links  []Link                     `json:"links,omitempty"`
 	// References are added to an object that is there.
 	References []metav1.OwnerReference `json:"references,omitempty"`
-	// Unpause ends the pause with which a Deployment was created until its ReplicaSets are there.
-	Unpause bool `json:"unpause,omitempty"`
 	// Status is written after the object, where it is a subresource; nil: none is.
 	Status any `json:"status,omitempty"`
 	// Fresh says that a claim gets a new, empty volume.

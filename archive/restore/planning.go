@@ -19,7 +19,6 @@ type item struct {
 	record Record
 	kind   Kind
 	step   *Step
-	pauses bool    // it is made paused, until its ReplicaSets are there
 	made   bool    // what stands under its name was made by this restore
 	needs  []*item // that must be there before it
 	owners []*item // that should: a reference can be added later
@@ -310,11 +309,10 @@ func (p *planning) resolve(i *item) {
 func (p *planning) complete(i *item, references []metav1.OwnerReference) {
 	s := i.step
 	s.References = references
-	s.Unpause = p.WithDerived && i.ref.Kind == deployments && !paused(i.record.Object) && paused(s.Live)
 	if status, ok := statusOf(i); ok && p.Status && i.kind.Status && s.Live.Object["status"] == nil {
 		s.Status = status
 	}
-	if len(s.References)+len(s.Links) > 0 || s.Unpause || s.Status != nil {
+	if len(s.References)+len(s.Links) > 0 || s.Status != nil {
 		s.Outcome, s.Why, s.Object = Patch, "it was restored, but not all of it", nil
 	}
 }

@@ -25,7 +25,7 @@ import (
 //	live OBJECT           what stands there now; "made=UID": restored, of the recorded uid
 //	unread KIND/NS/NAME   may not be read
 //	forget                all of these
-//	plan [replace] [status] [with-derived] [only=KIND/NS/NAME] [full]
+//	plan [replace] [status] [only=KIND/NS/NAME] [full]
 //	names                 what has to be read for it
 //
 // Kinds of the group example.com are custom, and have a status.
@@ -84,8 +84,6 @@ func planned(t *testing.T, w World, words []string) string {
 			o.Replace = true
 		case "status":
 			o.Status = true
-		case "with-derived":
-			o.WithDerived = true
 		case "full":
 			full = true
 		case "only":
@@ -127,9 +125,6 @@ func line(s *Step) string {
 	}
 	for _, l := range s.Links {
 		fmt.Fprintf(&b, " link=%s", l.Owner)
-	}
-	if s.Unpause {
-		b.WriteString(" unpause")
 	}
 	if s.Status != nil {
 		fmt.Fprintf(&b, " status=%v", s.Status)

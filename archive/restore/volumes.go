@@ -21,28 +21,9 @@ func (p *planning) prepareKind(i *item) {
 		if name := volumeOf(i.record.Object); name != "" && s.Outcome == Create {
 			p.prepareClaim(i, Ref{Kind: volumes, Name: name})
 		}
-	case deployments:
-		if p.WithDerived && s.Outcome == Create && !paused(s.Object) && p.hasReplicaSets(i) {
-			i.pauses = true // else the controller makes the ReplicaSets that come next
-			_ = unstructured.SetNestedField(s.Object.Object, true, "spec", "paused")
-		}
 	case jobs:
 		s.Notes = append(s.Notes, "runs from its start")
 	}
-}
-
-func (p *planning) hasReplicaSets(i *item) bool {
-	for _, of := range p.items {
-		if of.ref.Kind != replicasets || p.Only != nil && !p.Only(of.ref) {
-			continue
-		}
-		for _, o := range of.record.Object.GetOwnerReferences() {
-			if o.UID == i.record.Object.GetUID() {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // free has a volume wait for a claim of the name that its claim had. Without the name it would go

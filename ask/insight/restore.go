@@ -78,9 +78,6 @@ func onlyNamespace(p *restore.Plan) (namespace string) {
 
 // patched is what is done about an object after it was made.
 func patched(s *restore.Step) string {
-	if s.Unpause {
-		return "paused until its ReplicaSets are there"
-	}
 	var owners []string
 	for _, l := range s.Links {
 		owners = append(owners, l.Owner.Name)

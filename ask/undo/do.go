@@ -173,9 +173,6 @@ func (r *run) complete(ctx context.Context, s *restore.Step, references []metav1
 		}
 		patch := map[string]any{"metadata": map[string]any{
 			"uid": uid, "resourceVersion": live.GetResourceVersion(), "ownerReferences": owners}}
-		if s.Unpause {
-			patch["spec"] = map[string]any{"paused": nil}
-		}
 		patched, err := r.patch(ctx, s, patch)
 		if err != nil {
 			return err
