@@ -14,10 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/archive/restore"
+	"github.com/weir-dev/weir/ask/page"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -75,24 +77,30 @@ many objects went with it, and until when they are kept. A DeletionPolicy with a
   kubectl weir deleted -n shop --since 2h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.store()
+			client, err := a.client()
 			if err != nil {
 				return err
 			}
-			trees, err := store.List(cmd.Context())
-			if apierrors.IsNotFound(err) {
-				return errNoArchive
-			}
+			trees, err := deletedTrees(cmd.Context(), client, *a.flags.Namespace, since)
 			if err != nil {
 				return unanswered(err)
 			}
-			return a.printDeleted(cmd.OutOrStdout(), chosen(trees, *a.flags.Namespace, since, time.Now()))
+			return a.printDeleted(cmd.OutOrStdout(), trees)
 		},
 	}
 	a.register(cmd, "json", "yaml", "name")
 	cmd.Flags().Lookup("namespace").Usage = "only what was in this namespace; default: all"
 	cmd.Flags().DurationVar(&since, "since", 0, "only what was deleted within this time; 0: all")
 	return cmd
+}
+
+// deletedTrees are those of the cluster that chosen chooses.
+func deletedTrees(ctx context.Context, client dynamic.Interface, namespace string, since time.Duration) ([]deletedTree, error) {
+	trees, err := archive.NewStore(client, "").List(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, errNoArchive
+	}
+	return chosen(trees, namespace, since, time.Now()), err
 }
 
 // chosen are the trees of a namespace, or its own, that are young enough; the newest first.
@@ -129,10 +137,18 @@ func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
 		say(out, "Nothing that was deleted is kept. A DeletionPolicy with archive says what is.")
 		return nil
 	}
-	now := time.Now()
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(table, "TREE\tOBJECT\tRECORDED\tDELETED\tEXPIRES\tBY")
-	for _, t := range list {
+	for i, t := range inWords(list, time.Now()) {
+		say(table, "%s\t%s\t%s\t%s ago\tin %s\t%s", t.Tree, words.Printable(t.Object), t.Recorded, t.Deleted, t.Expires, words.Printable(list[i].Requester))
+	}
+	return table.Flush()
+}
+
+// inWords are trees as they are told.
+func inWords(list []deletedTree, now time.Time) []page.DeletedTree {
+	out := make([]page.DeletedTree, len(list))
+	for i, t := range list {
 		ref := restore.Ref{Kind: schema.GroupResource{Group: t.Root.Group, Resource: t.Root.Resource},
 			Namespace: t.Root.Namespace, Name: t.Root.Name}
 		recorded := words.Count(t.Status.Objects, "object", "objects")
@@ -141,10 +157,10 @@ func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
 		} else if t.Status.MissedObjects > 0 {
 			recorded += fmt.Sprintf(", %d missed", t.Status.MissedObjects)
 		}
-		say(table, "%s\t%s\t%s\t%s ago\tin %s\t%s", t.Tree, words.Printable(ref.String()), recorded,
-			duration.HumanDuration(now.Sub(t.Deleted)), duration.HumanDuration(t.Expires.Sub(now)), words.Printable(t.Requester))
+		out[i] = page.DeletedTree{Tree: t.Tree, Object: ref.String(), Recorded: recorded, Deleted: duration.HumanDuration(now.Sub(t.Deleted)),
+			Expires: duration.HumanDuration(t.Expires.Sub(now))}
 	}
-	return table.Flush()
+	return out
 }
 
 func purgeCommand() *cobra.Command {

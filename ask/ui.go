@@ -2,7 +2,9 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +95,13 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 		},
 		Guarded: func(ctx context.Context, w *insight.World) ([]unstructured.Unstructured, []corev1.Event) {
 			return (&factReader{client: client, world: w}).guarded(ctx)
+		},
+		Deleted: func(ctx context.Context, namespace string) ([]page.DeletedTree, error) {
+			trees, err := deletedTrees(ctx, client, namespace, 0)
+			if errors.Is(err, errNoArchive) {
+				err = nil
+			}
+			return inWords(trees, time.Now()), err
 		},
 	}, nil
 }

@@ -48,12 +48,14 @@ type Options struct {
 	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies
 	// say. Heard has a World know who refuses what Weir's controller asks for, in a namespace or in
 	// all; nil: that is not read. Guarded reads the HeldCollections, and the Events that tell what
-	// was refused or kept.
+	// was refused or kept. Deleted lists what was deleted and can be restored: a catalogue, since the
+	// page has nothing to do with the key by which the content is read.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
 	Heard    func(context.Context, *insight.World, string)
 	Guarded  func(context.Context, *insight.World) ([]unstructured.Unstructured, []corev1.Event)
+	Deleted  func(ctx context.Context, namespace string) ([]DeletedTree, error)
 }
 
 // Page is a server of the page.
@@ -131,6 +133,7 @@ func (p *Page) handler() http.Handler {
 		r.Get("/api/pending", p.settled(p.pending))
 		r.Get("/api/orphans", p.settled(p.orphans))
 		r.Get("/api/guarded", p.settled(p.guarded))
+		r.Get("/api/deleted", answer(p.deleted))
 		r.Get("/api/events", p.events)
 	})
 	return r

@@ -80,6 +80,12 @@ func newTownOf(t *testing.T, answer func(apitest.Request) *apitest.Reply) *town 
 					InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "leaf", UID: "leaf"},
 				}}
 		},
+		Deleted: func(_ context.Context, namespace string) ([]DeletedTree, error) {
+			if namespace == "none" {
+				return nil, errors.New("the cluster keeps nothing")
+			}
+			return []DeletedTree{{Tree: "web-1", Object: "configmaps/shop/web", Recorded: "3 objects"}}, nil
+		},
 	}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +290,8 @@ func TestQuestions(t *testing.T) {
 		{400, "plan", []string{"cascade", "background"}, []string{"name an object"}},
 		{410, "lines", []string{"plan", "none"}, []string{"ask for a new one"}},
 		{200, "guarded", nil, []string{`"name":"widgets"`, `"objects":7`, `"on":"ConfigMap shop/leaf"`, `"kind":"configmaps"`, `"message":"not today"`, `"total":1`}},
+		{200, "deleted", nil, []string{`"tree":"web-1"`, `"object":"configmaps/shop/web"`, `"total":1`}},
+		{502, "deleted", []string{"namespace", "none"}, []string{"the cluster keeps nothing"}},
 		{200, "pending", nil, []string{`"groups":[]`}},
 		{200, "orphans", []string{"namespace", "shop"}, []string{`"fate":"delete"`, `"lost"`, `"total":1`}},
 	} {

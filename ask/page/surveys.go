@@ -76,6 +76,25 @@ func (p *Page) guarded(ctx context.Context, q url.Values) (any, error) {
 	})
 }
 
+// DeletedTree is a tree that can be restored, as kubectl weir deleted tells it.
+type DeletedTree struct {
+	Tree     string `json:"tree"`
+	Object   string `json:"object"`
+	Recorded string `json:"recorded"`
+	Deleted  string `json:"deleted"`
+	Expires  string `json:"expires"`
+}
+
+// deleted is what was deleted and can be restored, the newest first.
+func (p *Page) deleted(ctx context.Context, q url.Values) (any, error) {
+	version, err := p.fresh(q, "")
+	if err != nil {
+		return nil, err
+	}
+	trees, err := p.Deleted(ctx, q.Get("namespace"))
+	return map[string]any{"version": version, "trees": trees[:min(len(trees), mostListed)], "total": len(trees), "flags": p.Flags}, err
+}
+
 // survey looks at a namespace, or at the cluster, unless whoever asks has seen what is there now.
 func (p *Page) survey(ctx context.Context, q url.Values, field string, look func(*insight.World) any) (any, error) {
 	namespace := q.Get("namespace")

@@ -102,6 +102,7 @@ func TestViews(t *testing.T) {
 		{"search", "#/found?q=bos", []string{"configmaps/" + w.namespace + "/boss", "object"}},
 		{"pending", "#/pending", []string{"configmaps/" + w.namespace + "/stuck", "the finalizer example.com/hold holds it"}},
 		{"orphans", "#/orphans", []string{"A garbage collector deletes these", "configmaps/" + w.namespace + "/stray"}},
+		{"deleted", "#/deleted", []string{"Nothing that was deleted is kept."}},
 		{"object", w.place("boss", ""), []string{"It is not being deleted.", "Nothing owns it.", "kubectl delete configmaps boss -n " + w.namespace, "is kept and loses a reference", "configmaps/leaf"}},
 		{"icicle", w.place("boss", "?as=icicle"), []string{"Each is as wide as what goes with it"}},
 		{"stuck", w.place("stuck", ""), []string{"It is being deleted", "Who has to act: the component behind the finalizer example.com/hold"}},

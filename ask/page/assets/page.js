@@ -3,7 +3,7 @@ import { ask, follow, same } from "./ask.js";
 import { el } from "./dom.js";
 import { overview, found } from "./overview.js";
 import { object } from "./object.js";
-import { orphans, pending } from "./surveys.js";
+import { deleted, orphans, pending } from "./surveys.js";
 
 const main = document.getElementById("main");
 const health = document.getElementById("health");
@@ -29,6 +29,7 @@ function route() {
     case "": return overview();
     case "pending": return pending(params);
     case "orphans": return orphans(params);
+    case "deleted": return deleted(params);
     case "found": return found(params);
     case "object":
       if (words.length === 4) return object({ kind: words[1], namespace: words[2] === "-" ? "" : words[2], name: words[3] }, params);

@@ -1,6 +1,6 @@
-// What is being deleted, by who has to act; and what has lost its owners.
+// What is being deleted, by who has to act; what has lost its owners; and what was deleted.
 import { aged, ask, same } from "./ask.js";
-import { counted, crumbs, el, linkTo, renew, unreadBox } from "./dom.js";
+import { commandBox, counted, crumbs, el, linkTo, renew, unreadBox } from "./dom.js";
 
 function survey(name, title, params, body) {
   let have;
@@ -10,7 +10,7 @@ function survey(name, title, params, body) {
     aged: () => answered !== undefined && aged(answered),
     async read(anew, signal) {
       const said = await ask(name, { ...params, have: anew || this.aged() ? undefined : have }, signal);
-      if (said !== same) [have, answered] = [said.version, said.groups?.length ? performance.now() : undefined];
+      if (said !== same) [have, answered] = [said.version, (said.groups ?? said.trees)?.length ? performance.now() : undefined];
       return said;
     },
     show(into, said) {
@@ -41,4 +41,13 @@ export function orphans(params) {
   return survey("orphans", "Lost owners", params, ({ fates: all }) => all.length ? all.map((f) => el("section", {}, el("h2", {}, fates[f.fate]),
     el("ul", {}, f.items.map((o) => el("li", {}, linkTo(o), `: ${o.why}${o.stray ? ` (an object with that uid is in the namespace ${o.stray})` : ""}`))), rest(f.total, f.items) ?? ""))
     : [el("p", {}, "No object names an owner that is gone or cannot be determined.")]);
+}
+
+// deleted is what was deleted and can be restored. What a restore would do, only its command tells: the page does not
+// read what is sealed.
+export function deleted(params) {
+  return survey("deleted", "Deleted", params, ({ trees, total, flags }) => trees.length ? [el("p", {}, "The plan of a restore says what would be made again, and changes nothing."),
+    el("ul", {}, trees.map((t) => el("li", {}, `${t.object}: ${t.recorded}, deleted ${t.deleted} ago, kept for ${t.expires}`,
+      commandBox(`kubectl weir restore ${t.tree} --plan${flags}`)))), rest(total, trees) ?? ""]
+    : [el("p", {}, "Nothing that was deleted is kept. A DeletionPolicy with archive says what is.")]);
 }
