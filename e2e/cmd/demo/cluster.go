@@ -34,9 +34,10 @@ var (
 
 // cluster is the plane as the story sees it: a client, and the log in which Weir gives its reasons.
 type cluster struct {
-	client dynamic.Interface
-	log    string
-	read   int64 // of the log, so far
+	client             dynamic.Interface
+	plugin, kubeconfig string
+	log                string
+	read               int64 // of the log, so far
 }
 
 func (c *cluster) in(r schema.GroupVersionResource) dynamic.ResourceInterface {

@@ -52,7 +52,7 @@ func run(ctx context.Context, binary, plugin string) (err error) {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	c := &cluster{client: client}
+	c := &cluster{client: client, plugin: plugin, kubeconfig: p.Kubeconfig}
 	if err := c.installPolicies(ctx, binary); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ func tell(ctx context.Context, c *cluster) error {
 		{"The same, orphan: the Deployment goes, the ReplicaSet and the pods stay and run on", deploymentOrphan},
 		{"A policy: Deployments are deleted foreground, whatever kubectl asks for", defaultForeground},
 		{"Another: a namespace is not deleted while there is something in it", protectedNamespace},
+		{"Undo: a Deployment is deleted with what it owns, and brought back", broughtBack},
 		{"The brake: a definition goes with 600 instances; what they own is held until a person decides", uninstalled},
 	}
 	for i, act := range acts {
