@@ -43,17 +43,10 @@ type Source interface {
 	Bundle() ([]byte, error)
 	// Changed returns a channel that is closed at the next change of the bundle.
 	Changed() <-chan struct{}
-}
-
-// Expirer is what the sources here are besides: Expiry is when the certificate that is served ends,
-// and false while there is none.
-type Expirer interface {
+	// Expiry is when the certificate that is served ends, and false while there is none.
 	Expiry() (time.Time, bool)
-}
-
-// Rememberer is what the sources here are besides, too: whoever writes the bundle gives them, at
-// its start and before its first write, the one that it finds written, so that neither a restart in
-// the middle of a replacement loses a CA, nor a switch from one source to another.
-type Rememberer interface {
+	// Remember takes in a bundle from before: whoever writes the bundle gives it, before its first
+	// write, the one that it finds written, so that neither a restart in the middle of a replacement
+	// loses a CA, nor a switch from one source to another.
 	Remember(bundle []byte) error
 }

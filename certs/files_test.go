@@ -250,7 +250,7 @@ func TestARestartedProcessRemembersWhatIsInTheConfigurations(t *testing.T) {
 	m := newMount(t)
 	m.now = time.Now()
 	var source Source = m.files
-	if err := source.(Rememberer).Remember(append(bytes.Clone(b.pem), a.pem...)); err != nil {
+	if err := source.Remember(append(bytes.Clone(b.pem), a.pem...)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Bundle(); err == nil {
@@ -259,7 +259,7 @@ func TestARestartedProcessRemembersWhatIsInTheConfigurations(t *testing.T) {
 	m.swap(map[string][]byte{caKey: b.pem})
 	m.reads(0)
 	m.trusts("ba", a, b)
-	if err := source.(Rememberer).Remember([]byte("nothing")); err == nil {
+	if err := source.Remember([]byte("nothing")); err == nil {
 		t.Error("remembered what is no bundle")
 	}
 }

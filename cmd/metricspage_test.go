@@ -111,7 +111,7 @@ func allMetrics() ([]metric, error) {
 				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
 			}
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
-			return errors.Join(followed, err, reg.Register(expiryOf(nil)), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
+			return errors.Join(followed, err, reg.Register(expiryOf(serving{})), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
 		}},
 	} {
 		var seen registered

@@ -237,15 +237,13 @@ func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logg
 // is in them.
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, true, log)
-	if r, ok := source.(certs.Rememberer); ok {
-		written, err := enforce.WrittenNow(ctx, config)
-		if err != nil {
-			return nil, err
-		}
-		for _, bundle := range written.Bundles {
-			if err := r.Remember(bundle); err != nil {
-				log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
-			}
+	written, err := enforce.WrittenNow(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	for _, bundle := range written.Bundles {
+		if err := source.Remember(bundle); err != nil {
+			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
 		}
 	}
 	return source, nil

@@ -34,8 +34,10 @@ func (s serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	}
 	return s.certificate, nil
 }
-func (s serving) Bundle() ([]byte, error)  { return nil, nil }
-func (s serving) Changed() <-chan struct{} { return nil }
+func (s serving) Bundle() ([]byte, error)   { return nil, nil }
+func (s serving) Changed() <-chan struct{}  { return nil }
+func (s serving) Expiry() (time.Time, bool) { return time.Time{}, false }
+func (s serving) Remember([]byte) error     { return nil }
 
 // madePair is a certificate that began an hour ago, with its CA in the chain, and the PEM of both.
 // 0 is a year.

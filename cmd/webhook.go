@@ -304,10 +304,8 @@ func expiryOf(source certs.Source) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate expires that the webhook serves with.",
 	}, func() float64 {
-		if e, ok := source.(certs.Expirer); ok {
-			if at, ok := e.Expiry(); ok {
-				return float64(at.Unix())
-			}
+		if at, ok := source.Expiry(); ok {
+			return float64(at.Unix())
 		}
 		return 0
 	})

@@ -111,7 +111,7 @@ func (s *issued) resumed(source certs.Source) certs.Source {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if err := source.(certs.Rememberer).Remember(c.Webhooks[0].ClientConfig.CABundle); err != nil {
+	if err := source.Remember(c.Webhooks[0].ClientConfig.CABundle); err != nil {
 		s.Fatal(err)
 	}
 	return source
