@@ -39,7 +39,7 @@ func controllerCommand() *cobra.Command {
 must run without them (-garbage-collector-controller,-namespace-controller at the end of its --controllers), or not at all.
 In companion mode it does the collecting, and weir only what policies ask for.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, false) },
+		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, nil) },
 	}
 	fs := cmd.Flags()
 	f.clusterFlags.register(fs)
@@ -51,8 +51,9 @@ In companion mode it does the collecting, and weir only what policies ask for.`,
 }
 
 // runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
-// For once see controller.
-func runController(ctx context.Context, f *controllerFlags, once bool) error {
+// With server it is all of weir in one process, which serves the webhook where the flags say how it
+// is reached.
+func runController(ctx context.Context, f *controllerFlags, server *serverFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -74,13 +75,20 @@ func runController(ctx context.Context, f *controllerFlags, once bool) error {
 		}
 		token = f.tokens(b.config, true, b.log)
 	}
-	c, err := f.controller(b, source, token, once)
+	c, err := f.controller(b, source, token, server != nil)
 	if err != nil {
 		return err
 	}
 	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
 	if err := m.collect(b, c); err != nil {
 		return err
+	}
+	if source != nil && server != nil {
+		ctx, err = server.serve(ctx, m, b, c.Facts(), c.Requests(), c.Guard(), f.canaryNamespace(), source, token)
+		if err != nil {
+			return err
+		}
+		return m.run(ctx)
 	}
 	if source != nil {
 		m.follow("certificates", source.Start)
