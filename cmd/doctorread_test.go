@@ -589,6 +589,8 @@ func TestWrongCommandLinesAreErrors(t *testing.T) {
 		"version x":                          `unknown command "x" for "weir version"`,
 		"collect":                            `unknown command "collect" for "weir"`,
 		"controller --concurrent-syncs many": `invalid argument "many" for "--concurrent-syncs" flag`,
+		"controller --colour":                "unknown flag: --colour",
+		"controller now":                     `unknown command "now" for "weir controller"`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			var out, errOut bytes.Buffer

@@ -90,3 +90,18 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// TestAWrongKubeconfigEndsAProcessAtOnce: it is not to look like a slow start.
+func TestAWrongKubeconfigEndsAProcessAtOnce(t *testing.T) {
+	for args, want := range map[string]string{
+		"--kubeconfig /none":                         "/none: no such file or directory",
+		"--kubeconfig /dev/null":                     "/dev/null: invalid configuration",
+		"--kubeconfig flags_test.go":                 "flags_test.go: error loading config file",
+		"--kubeconfig /dev/null --context elsewhere": `context "elsewhere" does not exist`,
+	} {
+		e := runProcess(t, weirProcess(t, strings.Fields("controller "+args)...))
+		if e.code != 1 || e.out != "" || !strings.Contains(e.err, want) || strings.Contains(e.err, "Usage:") {
+			t.Errorf("%s: %+v, want %s", args, e, want)
+		}
+	}
+}

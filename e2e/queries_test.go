@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -18,7 +20,8 @@ import (
 )
 
 // TestAlertsAndPanelsAskForWhatProcessesTell: a controller and a webhook do a little of all that
-// they do, and each query of the chart finds its series in what both tell of it.
+// they do, and each query of the chart finds its series in what both tell of it, which is named as
+// Prometheus wants it.
 func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
@@ -95,6 +98,15 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 		text, err := process.Get(t.Context(), "/metrics", "")
 		if err != nil {
 			t.Fatal(err)
+		}
+		lint, err := promlint.New(strings.NewReader(text)).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range lint {
+			if strings.HasPrefix(p.Metric, "weir_") {
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
 		}
 		file := filepath.Join(dir, job)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -156,24 +156,3 @@ func TestLedgerForgetsNoDeletion(t *testing.T) {
 		t.Errorf("wrong: %v", l.wrong)
 	}
 }
-
-func TestCascadesHaveAllKindsOfObjects(t *testing.T) {
-	c := newCascade("c", 10_000)
-	goes, released, untouched := 0, 0, 0
-	for _, o := range c.objects {
-		switch {
-		case o.goes:
-			goes++
-		case len(o.kept) < len(o.owners):
-			released++
-		default:
-			untouched++
-		}
-	}
-	if n := len(c.objects); n < 10_000 || n > 10_100 || len(c.bosses) != 6 {
-		t.Errorf("%d objects of %d owners", n, len(c.bosses))
-	}
-	if goes < 5000 || released < 2000 || untouched < 1500 {
-		t.Errorf("%d go, %d are released, %d are not touched", goes, released, untouched)
-	}
-}
