@@ -66,9 +66,9 @@ func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	return bool(answer), known
 }
 
-// mayChange: who changes references must be allowed to delete the dependent, because that is what
-// it can amount to.
-func (j *ownerJudge) mayChange(c *compiled) {
+// mayDelete: who changes some of an object must be allowed to delete it, because that is what it
+// can amount to.
+func (j *ownerJudge) mayDelete(c *compiled, changed string) {
 	q := j.q
 	gvr, sub := q.RequestResource, q.RequestSubresource
 	if gvr.Empty() {
@@ -80,7 +80,7 @@ func (j *ownerJudge) mayChange(c *compiled) {
 	}
 	if yes, known := j.ask(c, a); known && !yes {
 		j.v.add(c, finding{code: 403,
-			text: fmt.Sprintf("the owner references of %s may be changed only by a user who may delete it: %s", q.what(), a.lacks(q.User.Name)),
+			text: fmt.Sprintf("%s may be changed only by a user who may delete it: %s", changed, a.lacks(q.User.Name)),
 			way:  a.rule(),
 		}, c.actions)
 	}

@@ -54,6 +54,7 @@ type deletion struct {
 	protection  *v1beta1.Protection
 	brake       *int32 // how many objects may go; nil: any number
 	archive     *v1beta1.Archive
+	declares    bool // the object says what propagation is
 }
 
 // wave is one of a DrainPolicy, and what goes with it.

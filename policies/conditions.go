@@ -36,6 +36,8 @@ func (c *compiled) checkConditions() {
 		early = "propagation.default"
 	case p != nil && len(p.Dependents) > 0:
 		early = "propagation.dependents"
+	case c.readsAnnotation():
+		early = "propagation.annotation"
 	case c.deletion.brake != nil:
 		early = "a brake"
 	case c.deletion.archive != nil:

@@ -100,6 +100,7 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 		"protection: {maxDependents: 0}; request.options.propagationPolicy == 'Orphan'":                                           "5: warning: a client sets the options that it wants",
 		"protection: {maxDependents: 0}; has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'": "",
 		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                                  "5: error: a policy with propagation.default cannot ask about the request",
+		"propagation: {annotation: Allow}; request.userInfo.username == 'bob'":                                                    "5: error: a policy with propagation.annotation cannot ask about the request",
 		"brake: {maxObjects: 3}; authorizer.path('/x').check('get').allowed()":                                                    "5: error: a policy with a brake cannot ask about the request or what its user may do",
 		"propagation: {allowed: [Orphan]}; authorizer.path('/x').check('get').allowed()":                                          "",
 		"protection: {confirmation: Required}; authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()":             "5: error: authorizer answers for the user of the request alone",

@@ -222,10 +222,10 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 		case c.deletion.propagation == nil || c.asksWho():
 		case c.onTrial():
 			if trials && trial == nil && ask.matches(i) {
-				trial = c
+				trial = c.declared(q.judged())
 			}
 		case ask.matches(i):
-			return c, trial
+			return c.declared(q.judged()), trial
 		}
 	}
 	return nil, trial
@@ -321,11 +321,15 @@ func (w propagation) notAllowed(q *Question) *finding {
 		return nil
 	}
 	allowed := w.by.deletion.propagation.Allowed
+	which := oneOf(allowed)
+	if w.by.deletion.declares {
+		which += ", by its annotation " + v1beta1.PropagationAnnotation
+	}
 	f := &finding{code: 403}
 	if w.asked == "" {
-		f.text = fmt.Sprintf("%s may not be deleted without a propagation policy, which means %s here: allowed %s", q.what(), w.policy, oneOf(allowed))
+		f.text = fmt.Sprintf("%s may not be deleted without a propagation policy, which means %s here: allowed %s", q.what(), w.policy, which)
 	} else {
-		f.text = fmt.Sprintf("%s may not be deleted with propagation policy %s: allowed %s", q.what(), w.asked, oneOf(allowed))
+		f.text = fmt.Sprintf("%s may not be deleted with propagation policy %s: allowed %s", q.what(), w.asked, which)
 	}
 	to := allowed[0]
 	if def := w.by.deletion.propagation.Default; def != "" {

@@ -17,16 +17,18 @@ import (
 // takes the object out of what protects it, and the owner references it writes.
 func (s *Set) decideWrite(q *Question, d *Decision) {
 	adds := q.Asked == "" || q.Asked == WebhookAddFinalizer
-	if adds && q.Operation == Update && object(q.OldObject).terminating() && !s.isSystem(q.User) {
-		keepFinalizer(q, d)
-		return
-	}
 	v, warning := verdict{set: s, q: q}, ""
 	defer func() {
 		if v.write(d); warning != "" {
 			d.Warnings = append(d.Warnings, warning)
 		}
 	}()
+	if q.Asked == "" || q.Asked == WebhookSelection {
+		s.guardDeclared(q, d, &v)
+	}
+	if adds && q.Operation == Update && object(q.OldObject).terminating() && !s.isSystem(q.User) {
+		warning = keepFinalizer(q, d)
+	}
 	if s.exempt(q) != "" {
 		return
 	}
@@ -83,17 +85,16 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 // keepFinalizer puts back Weir's finalizer that an UPDATE takes off a terminating object: the
 // object would be gone before its deletion was carried out as policies say, or decided (RB 6.35).
 // Whose other finalizers they are takes these off.
-func keepFinalizer(q *Question, d *Decision) {
+func keepFinalizer(q *Question, d *Decision) (warning string) {
 	o, old := object(q.Object), object(q.OldObject)
-	d.Allowed = true
 	if !old.hasFinalizer() || o.hasFinalizer() || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
-		return
+		return ""
 	}
 	d.Finalizers = AddFinalizers
 	d.Patch = append(d.Patch, addFinalizers(o, []string{v1beta1.Finalizer})...)
-	d.Warnings = append(d.Warnings, "finalizer "+v1beta1.Finalizer+" stays: weir removes it when the deletion has been carried out ("+
-		"kubectl weir why says what it waits for). By force: kubectl delete mutatingwebhookconfiguration "+WebhookConfigurations+
-		", which comes again, and at once remove the finalizer")
+	return "finalizer " + v1beta1.Finalizer + " stays: weir removes it when the deletion has been carried out (" +
+		"kubectl weir why says what it waits for). By force: kubectl delete mutatingwebhookconfiguration " +
+		WebhookConfigurations + ", which comes again, and at once remove the finalizer"
 }
 
 // takesFinalizer is for the API server whether an update takes Weir's finalizer off an object.
@@ -217,7 +218,7 @@ func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 		return true
 	case p == nil:
 		return false
-	case len(p.Dependents) > 0, p.Default == v1beta1.Foreground, p.Default == v1beta1.Orphan:
+	case len(p.Dependents) > 0, p.Annotation == v1beta1.AllowAnnotation, p.Default == v1beta1.Foreground, p.Default == v1beta1.Orphan:
 		return true
 	}
 	return p.Default == v1beta1.Background && slices.Contains(orphanedByDefault, gr)

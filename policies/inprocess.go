@@ -261,7 +261,10 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if len(propagation.Dependents) > 0 {
 		p.leaveOut("spec.propagation.dependents", "only Weir can treat dependents by their kinds")
 	}
-	if len(propagation.Allowed) == 0 {
+	if p.c.readsAnnotation() {
+		p.leaveOut("spec.propagation.annotation", "only Weir can carry out a delete as the object says")
+	}
+	if len(propagation.Allowed) == 0 || p.beside && p.c.readsAnnotation() {
 		return
 	}
 	if p.second = p.comesSecond(); p.second {
@@ -412,7 +415,7 @@ func (p *inProcess) judged() (out []Webhook) {
 	}
 	d := p.c.deletion
 	if way := d.propagation; d.brake != nil || d.archive != nil || d.protection != nil && d.protection.MaxDependents != nil ||
-		way != nil && (way.Default != "" || len(way.Dependents) > 0 || p.second) {
+		way != nil && (way.Default != "" || len(way.Dependents) > 0 || p.second || p.c.readsAnnotation()) {
 		return nil
 	}
 	return append(out, WebhookDelete, WebhookGuard) // an update may confirm: only Weir can tell by whom

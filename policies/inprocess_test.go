@@ -488,6 +488,7 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		"counts":                      {`protection: {maxDependents: 3, confirmation: Required}`, "1.36", "spec.protection: the API server cannot count", false},
 		"another propagation":         {`propagation: {default: Foreground, allowed: [Foreground]}`, "1.36", "spec.propagation.default: only Weir can carry out", true},
 		"dependents by kind":          {`propagation: {default: Background, dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}`, "1.36", "spec.propagation.default", false},
+		"what objects say":            {`propagation: {annotation: Allow, allowed: [Orphan]}`, "1.36", "spec.propagation.annotation: only Weir can carry out", true},
 		"a brake":                     {`brake: {maxObjects: 3}`, "1.36", "spec.brake: only Weir can hold", false},
 		"an archive":                  {`archive: {}`, "1.36", "spec.archive: only Weir can record", false},
 		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},

@@ -141,7 +141,7 @@ var (
 
 func (j *ownerJudge) judge(c *compiled) {
 	if j.q.Operation == Update && c.owners.Changes == v1beta1.ChangesRequirePermission {
-		j.mayChange(c)
+		j.mayDelete(c, "the owner references of "+j.q.what())
 	}
 	if len(j.edit.blocking) > 0 {
 		switch c.owners.BlockOwnerDeletion {

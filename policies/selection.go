@@ -82,21 +82,20 @@ func metadataSubresources(gr schema.GroupResource) []string {
 	return []string{"status"}
 }
 
-// addSelection adds the entries of a policy that guards its selection. What its selectors say the
-// API server judges; what conditions say only Weir can, so updates never wait for that entry.
+// addSelection adds the entries of a policy that guards its selection, or what objects declare. What
+// its selectors say the API server judges; what conditions say only Weir can, so updates never wait
+// for that entry.
 func (c *compiled) addSelection(add func(w Webhook, p Part, c *compiled, conditions, eviction bool)) {
-	if !c.guardsSelection() {
-		return
-	}
 	if len(c.leaving()) > 0 {
 		add(WebhookSelection, c.part, c, false, false)
 	}
-	if len(c.conditionFields()) > 0 {
+	if c.guardsSelection() && len(c.conditionFields()) > 0 {
 		add(WebhookSelection, c.part, c, true, false)
 	}
 }
 
-// onSelection restricts an entry to updates by which a policy may no longer be about an object.
+// onSelection restricts an entry to updates by which a policy may no longer be about an object, or
+// which change what that declares.
 func (e *entry) onSelection(out *WebhookRules) {
 	var says []string
 	for _, c := range e.policies {
@@ -105,11 +104,18 @@ func (e *entry) onSelection(out *WebhookRules) {
 			out.NamespaceSelector = nil // of a Namespace the new labels would be selected
 		}
 	}
+	declares := slices.ContainsFunc(e.policies, (*compiled).readsAnnotation)
+	if declares {
+		out.MatchConditions[1].Expression += " || " + declarationChanges
+	}
 	slices.Sort(says)
 	leaves := admissionregistrationv1.MatchCondition{
 		Name: "leaves", Expression: strings.Join(slices.Compact(says), " || ")}
 	if e.conditions || len(leaves.Expression) > mostExpression {
 		fields := []string{"labels"}
+		if declares {
+			fields = append(fields, "annotations")
+		}
 		for _, c := range e.policies {
 			fields = append(fields, c.conditionFields()...)
 		}
@@ -122,9 +128,16 @@ func (e *entry) onSelection(out *WebhookRules) {
 	out.MatchConditions = append(out.MatchConditions, leaves)
 }
 
-// leaving says in CEL, each by itself, what labels an update takes an object out by.
+// leaving says in CEL, each by itself, what labels an update takes an object out by, and whether it
+// changes what the object declares.
 func (c *compiled) leaving() []string {
 	var out []string
+	if c.readsAnnotation() {
+		out = append(out, declarationChanges)
+	}
+	if !c.guardsSelection() {
+		return out
+	}
 	if c.objects != nil {
 		out = append(out, leaves(c.objects))
 	}

@@ -274,6 +274,9 @@ func (e *entry) onFinalizers(out *WebhookRules) {
 	if !e.conditions { // conditions may look at anything
 		changes := changed("stamp-changes", "labels", "finalizers")
 		changes.Expression += " || " + armedAtChanges
+		if slices.ContainsFunc(e.policies, (*compiled).readsAnnotation) {
+			changes.Expression += " || " + declarationChanges
+		}
 		out.MatchConditions = append(out.MatchConditions, changes)
 	}
 }
@@ -385,7 +388,7 @@ func (c *compiled) onlyHolds() bool {
 	}
 	d := c.deletion
 	return d.protection == nil && d.brake == nil && d.archive == nil && d.propagation != nil && len(d.propagation.Allowed) == 0 &&
-		!(propagation{by: c}).keepsSome()
+		!c.readsAnnotation() && !(propagation{by: c}).keepsSome()
 }
 
 // Asks tells whether there can be entries at all.

@@ -88,6 +88,9 @@ func does(kind string, spec map[string]any) string {
 		} else if field("propagation") != nil {
 			parts = append(parts, "propagation")
 		}
+		if field("propagation", "annotation") == "Allow" {
+			parts = append(parts, "propagation as objects say")
+		}
 		if field("protection") != nil {
 			parts = append(parts, "protection")
 		}

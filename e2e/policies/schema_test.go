@@ -110,11 +110,11 @@ func matchRules() []breach {
 
 var breaches = map[string][]breach{
 	"deletionpolicies": slices.Concat(matchRules(), resourceRules("spec.propagation.dependents"), resourceRules("spec.archive.exclude"), validationActions, []breach{
-		{"spec.propagation says set at least one of default, allowed and dependents", "spec.propagation", object{}, "set at least one of default, allowed and dependents"},
+		{"spec.propagation says set at least one of default, allowed and dependents, or annotation to Allow", "spec.propagation", object{}, "set at least one of default, allowed and dependents"},
 		{"spec.propagation says allowed must contain default: a delete that asks for nothing would be refused", "spec.propagation.allowed", []any{"Orphan"}, "allowed must contain default"},
 		{"spec.protection says confirmationValidForSeconds needs confirmation Required or SecondPerson", "spec.protection", object{"maxDependents": int64(1), "confirmationValidForSeconds": int64(60)}, "confirmationValidForSeconds needs confirmation"},
 		{"spec.protection says set maxDependents, or confirmation to Required or SecondPerson, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
-		{"spec says a policy for some users can have protection and propagation.allowed: what brake, archive, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it",
+		{"spec says a policy for some users can have protection and propagation.allowed: what brake, archive and the rest of propagation do is prepared on the object, before anyone asks to delete it",
 			"spec.match.users", []any{"bob"}, "a policy for some users can have protection and propagation.allowed"},
 		{"spec says set propagation, protection, brake or archive: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}}}, "a policy without any asks for nothing"},
 	}),

@@ -43,7 +43,7 @@ type DeletionPolicy struct {
 // DeletionPolicySpec is what the user asks for.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake) || has(self.archive)",message="set propagation, protection, brake or archive: a policy without any asks for nothing"
-// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && !has(self.archive) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents))",message="a policy for some users can have protection and propagation.allowed: what brake, archive, propagation.default and propagation.dependents do is prepared on the object, before anyone asks to delete it"
+// +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && !has(self.archive) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents) && (!has(self.propagation.annotation) || self.propagation.annotation != 'Allow'))",message="a policy for some users can have protection and propagation.allowed: what brake, archive and the rest of propagation do is prepared on the object, before anyone asks to delete it"
 type DeletionPolicySpec struct {
 	// match says which objects the policy is about. Its conditions are always evaluated as for the
 	// DELETE of the object: object is null, oldObject is the object.
@@ -97,7 +97,8 @@ type DeletionPolicySpec struct {
 	// does not answer, the policy is broken, or a condition fails. Ignore lets it pass, Fail
 	// refuses it. Fail does not hold in Weir's own namespace, nor in kube-system and
 	// kube-node-lease unless namespaceSelector selects these by kubernetes.io/metadata.name.
-	// Creates and updates never depend on it, but for updates that guardSelection is about.
+	// Creates and updates never depend on it, but for updates that guardSelection or
+	// propagation.annotation is about.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
@@ -124,7 +125,7 @@ const (
 // Propagation is how a deletion is carried out. It does not apply to pods, namespaces, nodes,
 // csinodes, roles and their bindings.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents)",message="set at least one of default, allowed and dependents"
+// +kubebuilder:validation:XValidation:rule="has(self.default) || has(self.allowed) || has(self.dependents) || has(self.annotation) && self.annotation == 'Allow'",message="set at least one of default, allowed and dependents, or annotation to Allow"
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.allowed) || self.default in self.allowed",message="allowed must contain default: a delete that asks for nothing would be refused"
 type Propagation struct {
 	// default is the propagation of deletes that ask for Background, or for nothing: kubectl asks
@@ -150,7 +151,29 @@ type Propagation struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	Dependents []DependentRule `json:"dependents,omitempty"`
+
+	// annotation Allow has objects say how they are deleted: the annotation weir.dev/propagation is
+	// Background, Foreground or Orphan, and takes the place of default; a delete that asks for
+	// another is refused. Who changes it has to be allowed to delete the object. What allowed does
+	// not contain counts for nothing. Ignore does not read it.
+	//
+	// +optional
+	// +kubebuilder:default=Ignore
+	Annotation AnnotationRule `json:"annotation,omitempty"`
 }
+
+// AnnotationRule is whether objects say how they are deleted.
+//
+// +kubebuilder:validation:Enum=Allow;Ignore
+type AnnotationRule string
+
+// Whether they do.
+const (
+	// AllowAnnotation has their annotation say it.
+	AllowAnnotation AnnotationRule = "Allow"
+	// IgnoreAnnotation does not read it.
+	IgnoreAnnotation AnnotationRule = "Ignore"
+)
 
 // DependentAction is what becomes of a dependent.
 //

@@ -4,6 +4,9 @@ package v1beta1
 const (
 	// Finalizer holds an object until Weir has carried out the propagation that its policy asks for.
 	Finalizer = "weir.dev/propagation"
+	// PropagationAnnotation says how its object is deleted, where a policy reads it
+	// (propagation.annotation): Background, Foreground or Orphan.
+	PropagationAnnotation = "weir.dev/propagation"
 	// ArmedAtAnnotation is the time of a Finalizer that was put on an object that existed already. A DELETE that was under
 	// way by then does not honour it (RB 6.24), so for a while no DELETE of the object is let through.
 	ArmedAtAnnotation = "weir.dev/armed-at"

@@ -36,6 +36,7 @@ All have the prefix `weir.dev/`.
 | name | is | on | written by | says |
 |---|---|---|---|---|
 | `weir.dev/propagation` | finalizer | what a policy with propagation or a brake is about | Weir | holds the object until its deletion is carried out as the policy says |
+| `weir.dev/propagation` | annotation | what a policy with `propagation.annotation: Allow` is about | who may delete the object | Background, Foreground or Orphan: how it is deleted |
 | `weir.dev/armed-at` | annotation | the same, if it existed before the policy | Weir | when the finalizer was added |
 | `weir.dev/confirm-delete` | annotation | what a policy wants confirmed | users | the uid of the object, or UID/DIGEST: the delete is confirmed |
 | `weir.dev/confirmed` | annotation | what has `weir.dev/confirm-delete` | Weir | when it was confirmed and by whom, with a seal |
