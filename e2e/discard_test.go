@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1")
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // TestWhatAPersonDiscardsStays: six objects have lost their owners while no collector ran, and are
 // more than the limit. A user who may decide, and nothing else, has them kept: they lose their
