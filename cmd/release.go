@@ -31,8 +31,8 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Remove weir's finalizer from all objects, to uninstall weir or to run without it",
-		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete weir's webhook
-configurations and its ValidatingAdmissionPolicies, then remove the finalizer weir.dev/propagation and the annotation weir.dev/armed-at from each object of each
+		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete weir's
+ValidatingAdmissionPolicies and its webhook configurations, then remove the finalizer weir.dev/propagation and the annotation weir.dev/armed-at from each object of each
 kind. Requests that came before may still store the finalizer, so all objects are looked at once more 35 s after the webhook
 configurations were deleted. An object that is being deleted and waits for weir then waits for its other finalizers only. Last, delete the Leases
 and ConfigMaps in which the controller keeps its state. Nothing else is changed, and policies stay.

@@ -34,6 +34,17 @@ func (w *fixture) written(ctx context.Context) (out []string, err error) {
 	return out, nil
 }
 
+// breakGlass does what the guard of the webhook configurations says, and waits until the API server
+// has noticed.
+func (w *fixture) breakGlass() {
+	w.Helper()
+	w.mustKubectl("delete", "validatingadmissionpolicybinding", "weir-guard")
+	w.until("the API server judges by the guard no more", func(context.Context) (bool, error) {
+		_, err := w.kubectl("delete", "validatingwebhookconfiguration", "weir", "--dry-run=server")
+		return err == nil, nil
+	})
+}
+
 // TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway: nothing of Weir runs, and the API server begins
 // anew.
 func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
@@ -79,6 +90,12 @@ func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
 	w.mustBeRefused("may not be deleted without confirmation", "delete", "configmap", "boss")
 	controller.Kill()
 	p.hook.Kill()
+	says := "then kubectl delete validatingadmissionpolicybinding weir-guard"
+	w.mustBeRefused(says, "delete", "validatingwebhookconfiguration", "weir")
+	w.mustBeRefused(says, "delete", "--raw", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
+	w.mustBeRefused(says, "patch", "validatingwebhookconfiguration", "weir", "--type=merge", "-p", `{"webhooks":null}`)
+	w.mustKubectl("annotate", "validatingwebhookconfiguration", "weir", "note=mine")
+	w.breakGlass()
 	w.mustKubectl("delete", "validatingwebhookconfiguration", "weir")
 
 	unconfirmed := "may not be deleted without confirmation. To delete it, confirm and delete again: kubectl annotate"
@@ -127,6 +144,10 @@ func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
 	w.until(gone+" is gone", func(ctx context.Context) (bool, error) {
 		written, err := w.written(ctx)
 		return len(written) > 0 && !slices.Contains(written, gone), err
+	})
+	w.until("the webhook configurations are guarded again", func(context.Context) (bool, error) {
+		out, err := w.kubectl("delete", "validatingwebhookconfiguration", "weir", "--dry-run=server")
+		return err != nil && strings.Contains(out, says), nil
 	})
 	next.controller.Kill()
 	kubeconfig, err := identity(t.Context(), w.plane, weirUser)

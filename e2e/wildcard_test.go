@@ -127,6 +127,7 @@ func (w *fixture) glassBreaks() {
 		w.Errorf("a webhook configuration has finalizers %v", foreign.Finalizers)
 	}
 	w.weir.Kill()
+	w.breakGlass()
 	w.mustKubectl("delete", "validatingwebhookconfiguration", "weir", "foreign", "--timeout=30s")
 	w.mustKubectl("delete", "mutatingwebhookconfiguration", "weir", "--timeout=30s")
 	for _, name := range []string{"weir", "foreign"} {

@@ -92,9 +92,9 @@ func keepFinalizer(q *Question, d *Decision) (warning string) {
 	}
 	d.Finalizers = AddFinalizers
 	d.Patch = append(d.Patch, addFinalizers(o, []string{v1beta1.Finalizer})...)
-	return "finalizer " + v1beta1.Finalizer + " stays: weir removes it when the deletion has been carried out (" +
-		"kubectl weir why says what it waits for). By force: kubectl delete mutatingwebhookconfiguration " +
-		WebhookConfigurations + ", which comes again, and at once remove the finalizer"
+	return "finalizer " + v1beta1.Finalizer + " stays until the deletion is carried out: kubectl weir why says what it waits for. " +
+		"By force: kubectl delete validatingadmissionpolicybinding " + InProcessGuardName + ", then mutatingwebhookconfiguration " +
+		WebhookConfigurations + ", and at once the finalizer"
 }
 
 // takesFinalizer is for the API server whether an update takes Weir's finalizer off an object.

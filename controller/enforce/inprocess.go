@@ -135,10 +135,11 @@ func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is 
 			is.says[s.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
 		}
 	}
-	want, err := p.compile(set, is.says)
+	v, none, err := p.serves()
 	if err != nil {
 		return is.failed(err)
 	}
+	want := p.compile(set, v, none, is.says)
 	have, err := readInProcess(ctx, p.client)
 	if err != nil {
 		return is.failed(err)
@@ -161,18 +162,24 @@ func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is 
 			errs = append(errs, err)
 		}
 	}
-	canary := canaryOf(stored)
+	canary, beside := canaryOf(stored), map[string]policies.InProcess{} // beside: of no policy
+	if none == "" {
+		beside[policies.InProcessGuardName] = set.InProcessGuard()
+	}
+	if canary != "" {
+		beside[canary] = policies.InProcessCanary(canary, p.namespace)
+	}
 	for name, o := range have {
 		switch {
-		case want[name].Admission != nil || name == canary:
+		case want[name].Admission != nil || beside[name].Admission != nil:
 		case known[name] && !free:
 			is.waits = true
 		default:
 			errs = append(errs, p.remove(ctx, o))
 		}
 	}
-	if canary != "" {
-		_, err = p.bring(ctx, policies.InProcessCanary(canary, p.namespace), have[canary], owners, true)
+	for name, one := range beside {
+		_, err = p.bring(ctx, one, have[name], owners, true)
 		errs = append(errs, err)
 	}
 	if is.proven = canary == "" || p.judges(ctx, canary); !is.proven {
@@ -207,28 +214,35 @@ func (j *judged) unproven() {
 	}
 }
 
-// compile is what is to be there, by name. It says of each policy that works what will be known of
-// it when the API server judges by that.
-func (p *inProcess) compile(set *policies.Set, says map[policies.PolicyKey]reach,
-) (map[string]policies.InProcess, error) {
-	want := map[string]policies.InProcess{}
+// serves is of which version the API server is, and why nothing is to be there; empty: something
+// may.
+func (p *inProcess) serves() (v *kubeversion.Version, none string, err error) {
 	is, err := p.version.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+		return nil, "", fmt.Errorf("ask the API server for its version: %w", err)
 	}
-	v, err := kubeversion.ParseGeneric(is.GitVersion)
-	if err != nil {
-		return nil, fmt.Errorf("read the version of the API server: %w", err)
+	if v, err = kubeversion.ParseGeneric(is.GitVersion); err != nil {
+		return nil, "", fmt.Errorf("read the version of the API server: %w", err)
 	}
+	switch {
+	case p.off:
+		none = "--in-process is Off"
+	case v.LessThan(inProcessOldest):
+		none = fmt.Sprintf("the API server is of version %s, and ValidatingAdmissionPolicies need %s", v, inProcessOldest)
+	}
+	return v, none, nil
+}
+
+// compile is what is to be there for policies, by name. It says of each policy that works what will
+// be known of it when the API server judges by that.
+func (p *inProcess) compile(set *policies.Set, v *kubeversion.Version, none string, says map[policies.PolicyKey]reach,
+) map[string]policies.InProcess {
+	want := map[string]policies.InProcess{}
 	for _, one := range set.InProcessBeside(v) {
 		name := inProcessName(one.Policy)
-		why := ""
+		why := none
 		switch {
-		case p.off:
-			why = "--in-process is Off"
-		case v.LessThan(inProcessOldest):
-			why = fmt.Sprintf("the API server is of version %s, and ValidatingAdmissionPolicies need %s", v, inProcessOldest)
-		case one.Admission == nil:
+		case why != "" || one.Admission == nil:
 		case !slices.Contains(one.Binding.Spec.ValidationActions, admissionregistrationv1.Deny):
 			why = "a policy on trial refuses nothing, and Weir tells of it"
 		case len(want) == mostInProcess:
@@ -241,7 +255,7 @@ func (p *inProcess) compile(set *policies.Set, says map[policies.PolicyKey]reach
 			want[name] = one
 		}
 	}
-	return want, nil
+	return want
 }
 
 // inProcessName is that of what is written for a policy.

@@ -71,7 +71,7 @@ func (a *alone) canary(r apitest.Request) *apitest.Reply {
 	return &apitest.Reply{Code: 200, Body: map[string]any{}}
 }
 
-// names are those of the ValidatingAdmissionPolicies that begin so, without that.
+// names are those of the ValidatingAdmissionPolicies that begin so.
 func (a *alone) names(prefix string) (out []string) {
 	client := kubernetes.NewForConfigOrDie(a.Config()).AdmissionregistrationV1()
 	list, err := client.ValidatingAdmissionPolicies().List(context.Background(), metav1.ListOptions{})
@@ -172,12 +172,17 @@ func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 		step("an old API server", true, "False NeedsWeir: 1.29.4, and ValidatingAdmissionPolicies need 1.30")
 		api.version = "v1.36.3"
 		step("a new one", true, "True Judged", "weir-deletionpolicy-p")
+		api.Remove("validatingadmissionpolicybindings.admissionregistration.k8s.io/" + policies.InProcessGuardName)
+		step("somebody broke the glass", false, "True Judged", "weir-deletionpolicy-p")
+		if api.Get("validatingadmissionpolicybindings.admissionregistration.k8s.io/"+policies.InProcessGuardName) == nil {
+			t.Error("the guard of the webhook configurations does not come again")
+		}
 		changed := state.Changed()
 		api.Remove("deletionpolicies.weir.dev/p")
 		<-changed
 		step("a policy that is gone leaves nothing, whatever the webhook does", false, " ")
-		if left := api.names("weir-"); len(left) > 0 {
-			t.Errorf("left: %v", left)
+		if diff := cmp.Diff([]string{policies.InProcessGuardName}, api.names("weir-")); diff != "" {
+			t.Errorf("what is left (-want +got):\n%s", diff)
 		}
 
 		policy(delpol("p", "configmaps", required))
@@ -185,6 +190,9 @@ func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 		p.off = true
 		step("off, when the webhook judges", false, "False NeedsWeir: Off", "weir-deletionpolicy-p")
 		step("it does", true, "False NeedsWeir: Off")
+		if left := api.names("weir-"); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
 	})
 }
 
@@ -257,7 +265,7 @@ func TestForeignAdmissionPoliciesAreLeftAlone(t *testing.T) {
 		if err == nil || is.says[policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}].reason != "NotWritten" {
 			t.Errorf("%v, %v", is.says, err)
 		}
-		for _, name := range api.names("weir-") {
+		for _, name := range []string{"weir-namespace", "weir-deletionpolicy-p"} {
 			if spec := api.Get(admissionPolicies + name)["spec"]; spec != nil {
 				t.Errorf("%s is %v", name, spec)
 			}

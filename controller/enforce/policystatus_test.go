@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func testEnforcementMetrics(t *testing.T) *metrics {
@@ -83,10 +84,11 @@ func TestStatusOfPolicies(t *testing.T) {
 		const passing = "requests pass unjudged (failurePolicy Ignore)"
 		var seen reach
 		var order orderer
+		var says map[policies.PolicyKey]reach
 		step := func(what string, tallies map[policies.PolicyKey]tally, done bool, patches int, key string, want ...string) {
 			t.Helper()
 			api.Requests()
-			if w.write(t.Context(), facts{counted: counted{tallies: tallies, done: done}, reached: seen, order: order, serves: serves}) {
+			if w.write(t.Context(), facts{counted: counted{tallies: tallies, done: done}, reached: seen, order: order, serves: serves, judged: says}) {
 				t.Errorf("%s: it failed", what)
 			}
 			if got := api.Requests(); len(got) != patches {
@@ -144,6 +146,12 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotConfigured generation 1: "+passing, valid,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
+		seen = reachOf(errors.New(canaryDenied+"1"), "1")
+		says = map[policies.PolicyKey]reach{{Kind: "OwnerReferencePolicy", Name: "owners"}: {metav1.ConditionFalse, v1beta1.ReasonNeedsWeir, "nothing of it"}}
+		step("what only Weir judges is ready", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=True InForce generation 1: the policy is in force; while Weir does not answer, "+passing, valid,
+			"Enforced=True Reached generation 1: "+saysReached,
+			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)",
+			"InProcess=False NeedsWeir generation 1: nothing of it")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,14 +35,15 @@ func TestProcessesRunWithTheChartsArgumentsAndRights(t *testing.T) {
 	defer func() {
 		helm(t, "uninstall", "weir", "--no-hooks")
 		hooks := shared.client.AdmissionregistrationV1()
-		for _, err := range []error{
-			hooks.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-			hooks.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		} {
-			if err != nil {
-				t.Error(err)
-			}
+		if err := hooks.ValidatingAdmissionPolicyBindings().Delete(ctx, "weir-guard", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
 		}
+		until(t, "the webhook configurations are guarded no more", func(ctx context.Context) (bool, error) {
+			return errors.Join(
+				hooks.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+				hooks.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			) == nil, nil
+		})
 		// The controller was killed, and weir doctor would call its Lease one that nobody renews.
 		if err := shared.client.CoordinationV1().Leases(namespace).Delete(ctx, "weir-controller", metav1.DeleteOptions{}); err != nil {
 			t.Error(err)

@@ -70,7 +70,7 @@ func StartWeirPair(ctx context.Context, p *plane.Plane, binary, kubeconfig, poli
 		"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--metrics-secure=false",
 		"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[2])}, both...)...)
 	controller := plane.Command("weir-controller", binary, filepath.Join(p.Dir, "weir-controller.log"), append([]string{"controller",
-		"--mode", mode, "--leader-elect=false", "--canary-time", "100ms", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, both...)...)
+		"--mode", mode, "--leader-elect=false", "--in-process=Off", "--canary-time", "100ms", "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, both...)...)
 	g, err := newGuard(p.Config, hook)
 	if err != nil {
 		return nil, err

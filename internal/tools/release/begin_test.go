@@ -67,6 +67,36 @@ func TestNothingIsReleasedThatWouldComeBack(t *testing.T) {
 	}
 }
 
+// TestAReleaseWaitsForTheGuardToGo: the API server takes a moment to notice that it is deleted.
+func TestAReleaseWaitsForTheGuardToGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		says  string
+		times int
+		ok    bool
+	}{
+		"the guard":       {"ValidatingAdmissionPolicy '" + policies.InProcessGuardName + "' denied request", 3, true},
+		"it does not go":  {"ValidatingAdmissionPolicy '" + policies.InProcessGuardName + "' denied request", 99, false},
+		"somebody else's": {"not you", 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			refused := 0
+			api := newAPI(func(r apitest.Request) *apitest.Reply {
+				if r.Method != "DELETE" || !strings.HasSuffix(r.Path, "webhookconfigurations/weir") || refused == c.times {
+					return nil
+				}
+				refused++
+				return apitest.Refuse(403, "Forbidden", c.says)
+			})
+			putConfiguration(api, "Mutating")
+			began := time.Now()
+			_, err := (&Release{Config: api.Config()}).Run(t.Context())
+			if (err == nil) != c.ok || time.Since(began) > time.Minute {
+				t.Errorf("%s: %v after %s, refused %d times", name, err, time.Since(began), refused)
+			}
+		})
+	}
+}
+
 // TestWhatTheAPIServerJudgesByItselfGoes: nobody would take it away later.
 func TestWhatTheAPIServerJudgesByItselfGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,15 +1,18 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -86,10 +89,10 @@ func (r *Release) Run(ctx context.Context) (Released, error) {
 	if err != nil {
 		return Released{}, err
 	}
-	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
+	if w.result.Own, err = r.removeInProcess(ctx, config); err != nil {
 		return Released{}, err
 	}
-	if w.result.Own, err = r.removeInProcess(ctx, config); err != nil {
+	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
 		return Released{}, err
 	}
 	w.deleted = time.Now()
@@ -171,8 +174,8 @@ func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Dura
 	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, ago
 }
 
-// removeWebhooks deletes Weir's webhook configurations, and says how many there were. First of all:
-// while they are there, what the finalizer is taken off gets it again at the next write.
+// removeWebhooks deletes Weir's webhook configurations, and says how many there were. Before the
+// finalizers: while they are there, what one is taken off gets it again at the next write.
 func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n int, err error) {
 	client, err := typedadmissionregistrationv1.NewForConfig(config)
 	if err != nil {
@@ -195,7 +198,9 @@ func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n in
 	} {
 		what := c.kind + " " + policies.WebhookConfigurations
 		there, err := r.remove(what, c.read, func() error {
-			return c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
+			return unguarded(ctx, func() error {
+				return c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
+			})
 		})
 		if err != nil {
 			return n, fmt.Errorf("delete %s, which would put the finalizer back: %w", what, err)
@@ -205,8 +210,21 @@ func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n in
 	return n, nil
 }
 
+// unguarded tries again for as long as the API server goes by the guard of the webhook
+// configurations, which is deleted: it looks once a second what there is.
+func unguarded(ctx context.Context, del func() error) (err error) {
+	waited := wait.PollUntilContextTimeout(ctx, time.Second, guardedFor, true, func(context.Context) (bool, error) {
+		err = del()
+		return !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), policies.InProcessGuardName), nil
+	})
+	return cmp.Or(err, waited)
+}
+
+// guardedFor is how long an API server may need to notice that the guard is gone.
+const guardedFor = 20 * time.Second
+
 // removeInProcess deletes what the API server judges by itself, and says how many objects there
-// were: it would go on to refuse.
+// were: it would go on to refuse. First of all: the webhook configurations are guarded by it.
 func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n int, err error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

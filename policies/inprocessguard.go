@@ -1,0 +1,49 @@
+package policies
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InProcessGuardName is that of the ValidatingAdmissionPolicy by which Weir's webhook configurations
+// stay.
+const InProcessGuardName = "weir-guard"
+
+// ByForce is how one gets past the guard.
+const ByForce = "kubectl delete validatingadmissionpolicybinding " + InProcessGuardName +
+	", which the API server notices within a few seconds"
+
+// InProcessGuard refuses all changes of what Weir's webhook configurations have the API server ask,
+// and of who owns them, but by whom no policy judges. Nothing can guard it and its binding in turn:
+// the API server asks no policy about these, so there is always a way past it.
+func (s *Set) InProcessGuard() InProcess {
+	fails, forbidden := admissionregistrationv1.Fail, metav1.StatusReasonForbidden
+	scope, equivalent := admissionregistrationv1.ClusterScope, admissionregistrationv1.Equivalent
+	const group = "admissionregistration.k8s.io"
+	return inProcessOf(InProcessGuardName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &fails,
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			MatchPolicy: &equivalent,
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
+					Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Scope: &scope,
+						Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}},
+				},
+			}},
+		},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "is-weirs", Expression: "oldObject.metadata.name == " + celString(WebhookConfigurations)},
+			{Name: "not-system", Expression: s.notSystem()},
+			{Name: "not-controllers", Expression: notControllers(nil)},
+		},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "request.operation == 'UPDATE' && !(" + changed("", "ownerReferences").Expression + ") && " +
+				"has(object.webhooks) == has(oldObject.webhooks) && " +
+				"(!has(object.webhooks) || object.webhooks == oldObject.webhooks)",
+			Message: "Weir's webhook configurations are Weir's alone to change: without them its policies do not hold. To change or " +
+				"delete them all the same, stop Weir's controller, which would write them again, then " + ByForce,
+			Reason: &forbidden,
+		}},
+	}, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny})
+}
