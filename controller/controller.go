@@ -228,7 +228,7 @@ func (c *Controller) act(limits brake.Limits) (err error) {
 		Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher,
 		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
 		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
-		Archive: c.archives(), BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+		Archive: c.undo, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -285,16 +285,11 @@ func (c *Controller) record() error {
 	}
 	c.undo = undo.New(undo.Options{Store: c.store, Requester: c.requester, Reporter: c.reporter,
 		Archive: archive.NewStore(client, c.options.Canary), Most: c.options.ArchiveBytes, Registry: c.options.Registry, Log: c.options.Log})
-	c.jobs = append(c.jobs, func(ctx context.Context) { c.undo.Run(ctx, c.enforced.Requeue) })
-	return nil
-}
-
-// archives is what records for policies; nil, not a nil Recorder, for nothing.
-func (c *Controller) archives() enforce.Archive {
-	if c.undo == nil {
-		return nil
+	c.jobs = append(c.jobs, c.undo.Run)
+	if c.drainer != nil {
+		c.drainer.Archive = c.undo
 	}
-	return c.undo
+	return nil
 }
 
 func (c *Controller) newCanary() *beside.Canary {

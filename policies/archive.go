@@ -56,6 +56,32 @@ func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
 	return nil
 }
 
+// recordsNamespaces tells whether the policy has namespaces recorded, of whatever they hold.
+func (c *compiled) recordsNamespaces() bool {
+	return c.deletion.archive != nil && !c.onTrial() && c.judges() && c.about(namespaceResource) && c.scope != v1beta1.NamespacedScope
+}
+
+// archiveOf is the policy by which a namespace is recorded with all that is in it when it is
+// deleted: the first that matches, or cannot be judged and has failurePolicy Fail; nil if there is
+// none. The namespace in which Weir is goes without: it has the archive's key.
+func (s *Set) archiveOf(namespace map[string]any) *compiled {
+	if len(s.archives) == 0 || object(namespace).name() == s.own {
+		return nil
+	}
+	q := Stored(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespaceResource.WithVersion("v1"), namespace, namespace)
+	q.Operation, q.Object, q.anyUser = Delete, nil, true
+	ask := s.askDeletions(&q, &verdict{set: s, q: &q})
+	for i, c := range ask.policies {
+		if !slices.Contains(s.archives, c) {
+			continue
+		}
+		if says := ask.says(i); says == saysYes || says != saysNo && c.failurePolicy == v1beta1.Fail {
+			return c
+		}
+	}
+	return nil
+}
+
 // archive finds the policy by which an object is recorded when it is deleted. Refused is only what
 // nothing could hold: dependents that another collector deletes at once.
 func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *compiled {
@@ -88,7 +114,7 @@ func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 }
 
 func (c *compiled) compileArchive(a *v1beta1.Archive) {
-	c.warnOfNotPropagated("spec.archive")
+	c.warnOfNotPropagated("spec.archive", namespaceResource)
 	if c.about(definitions) && namesResource(c.resources, definitions) {
 		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted", definitions))
 	}

@@ -245,10 +245,11 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	c.warnOfNotPropagated("spec.propagation")
 }
 
-// warnOfNotPropagated says which resources that the policy names Weir's finalizer does not go on.
-func (c *compiled) warnOfNotPropagated(at string) {
+// warnOfNotPropagated says which resources that the policy names Weir's finalizer does not go on,
+// but for those that need none.
+func (c *compiled) warnOfNotPropagated(at string, but ...schema.GroupResource) {
 	for _, gr := range notPropagated {
-		if slices.Contains(explicit(c.resources), gr) && c.about(gr) {
+		if slices.Contains(explicit(c.resources), gr) && c.about(gr) && !slices.Contains(but, gr) {
 			c.warn(at, fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
 		}
 	}

@@ -26,9 +26,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	if q.Subresource != "" {
 		return
 	}
-	if q.Part == "" {
-		s.holdByDrain(q, &v)
-	}
+	s.holdByDrain(q, &v)
 	terminates := object(q.OldObject).terminating()
 	if q.Asked == "" {
 		s.guard(q, &v)
@@ -179,10 +177,12 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 //
 // Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way
 // of the cluster, or of who wants to get on without Weir.
-var notPropagated = slices.Concat([]schema.GroupResource{pods, {Resource: "namespaces"}}, machines, permissions)
+var notPropagated = slices.Concat([]schema.GroupResource{pods, namespaceResource}, machines, permissions)
 
 var (
-	pods     = schema.GroupResource{Resource: "pods"}
+	pods              = schema.GroupResource{Resource: "pods"}
+	namespaceResource = schema.GroupResource{Resource: "namespaces"}
+
 	machines = []schema.GroupResource{{Resource: "nodes"}, {Group: "storage.k8s.io", Resource: "csinodes"}}
 
 	permissions = []schema.GroupResource{

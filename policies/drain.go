@@ -13,51 +13,79 @@ import (
 
 // Drain is the order in which the content of a namespace goes.
 type Drain struct {
-	// Policy is the DrainPolicy.
+	// Policy is the DrainPolicy; empty: there is none, and it goes as Kubernetes has it.
 	Policy string
 	Waves  []drain.Wave
-	c      *compiled
+	// Archive has the namespace recorded, in a first wave with which nothing goes; nil: none does.
+	Archive *Archiving
+	c       *compiled
+	archive *compiled
 }
 
-// DrainOf is the drain of a namespace, given as its object; nil where no policy selects it.
+// archiveWave is the first wave of a namespace that is recorded. No DrainPolicy has one of that name.
+const archiveWave = "weir.dev/archive"
+
+// DrainOf is the drain of a namespace, given as its object; nil where no policy says any.
 func (s *Set) DrainOf(namespace map[string]any) *Drain {
+	d := &Drain{archive: s.archiveOf(namespace)}
+	if d.archive != nil {
+		d.Archive, d.Waves = d.archive.archives(), []drain.Wave{{Name: archiveWave}}
+	}
 	for _, c := range s.drains {
 		if c.namespaces != nil && !c.namespaces.Matches(object(namespace).labels()) {
 			continue
 		}
-		d := &Drain{Policy: c.key.Name, c: c}
+		d.Policy, d.c = c.key.Name, c
 		for _, w := range c.waves {
 			d.Waves = append(d.Waves, w.Wave)
 		}
 		return d
 	}
-	return nil
+	if d.archive == nil {
+		return nil
+	}
+	d.Waves = append(d.Waves, drain.DefaultWaves()...)
+	return d
+}
+
+// first is the index of the first wave with which anything goes.
+func (d *Drain) first() int {
+	if d.Archive != nil {
+		return 1
+	}
+	return 0
 }
 
 // Wave is the index of the wave that an object goes with: the first that names it, or the last.
 func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
+	if d.c == nil {
+		return d.first() + drain.DefaultWave(gr)
+	}
 	for i, w := range d.c.waves {
 		if namesResource(w.resources, gr) && (w.objects == nil || w.objects.Matches(object(obj).labels())) {
-			return i
+			return d.first() + i
 		}
 	}
-	return len(d.c.waves) - 1
+	return len(d.Waves) - 1
 }
 
 // WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more
 // than one where the labels of the object decide.
 func (d *Drain) WavesOf(gr schema.GroupResource) []int {
+	if d.c == nil {
+		return []int{d.Wave(gr, nil)}
+	}
 	var out []int
 	for i, w := range d.c.waves {
 		if !namesResource(w.resources, gr) {
 			continue
 		}
-		out = append(out, i)
+		out = append(out, d.first()+i)
 		if w.objects == nil {
 			return out
 		}
 	}
-	if last := len(d.c.waves) - 1; !slices.Contains(out, last) {
+	if last := len(d.Waves) - 1; !slices.Contains(out, last) {
 		out = append(out, last)
 	}
 	return out
@@ -97,14 +125,15 @@ const drainSkew = 10 * time.Second
 func Sealed(uid, wave, since string) string { return "drain\n" + uid + "\n" + wave + "\n" + since }
 
 // unattended is after what time a namespace that is at no wave yet is not held up any more: whoever
-// drains writes that into it at once, so no client does, and it would be stuck for good.
+// drains writes that into it at once, so no client does, and it would be stuck for good. One that is
+// to be recorded with failurePolicy Fail stays.
 const unattended = 2 * time.Minute
 
 // holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes
 // again.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
-	if len(s.drains) == 0 || !emptiesNamespaces(q) || !q.namespaced() || !ns.terminating() || q.judged().terminating() {
+	if len(s.drains)+len(s.archives) == 0 || !emptiesNamespaces(q) || !q.namespaced() || !ns.terminating() || q.judged().terminating() {
 		return
 	}
 	d := s.DrainOf(ns)
@@ -112,15 +141,19 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return
 	}
 	gr := q.Resource.GroupResource()
-	if wildcardLeavesOut(gr.Group, gr.Resource) && !namesResource(d.c.resources, gr) {
+	if wildcardLeavesOut(gr.Group, gr.Resource) && (d.c == nil || !namesResource(d.c.resources, gr)) {
 		return // no client waits for an event
 	}
 	wave := d.Wave(gr, q.OldObject)
 	now, since := d.Current(ns, q.Now, q.Sealed)
-	if wave <= now || since.IsZero() && ns.deletedBefore(q.Now.Add(-unattended)) {
+	by := d.c
+	if by == nil || d.Archive != nil && now == 0 {
+		by = d.archive
+	}
+	if wave <= now || since.IsZero() && by.failurePolicy != v1beta1.Fail && ns.deletedBefore(q.Now.Add(-unattended)) {
 		return
 	}
-	v.add(d.c, finding{code: 409,
+	v.add(by, finding{code: 409,
 		text: fmt.Sprintf("%s goes with wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name, d.Waves[now].Name),
 	}, refuse)
 }

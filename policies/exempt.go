@@ -122,6 +122,10 @@ const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTim
 // ask for a propagation.
 const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
+// asksForeground says in CEL that a DELETE asks for it, or a finalizer does.
+const asksForeground = "has(request.options) && request.options != null && has(request.options.propagationPolicy) && " +
+	"request.options.propagationPolicy == 'Foreground' || 'foregroundDeletion' in oldObject.metadata.finalizers"
+
 // another tells whether a DELETE of an object that terminates already can change the propagation of
 // that: the API server then goes by the last that was asked for (RB 6.34).
 func another(q *Question) bool {

@@ -32,6 +32,7 @@ type Set struct {
 	guards   index // those of them that protect in cascades, too
 	owners   index
 	drains   []*compiled
+	archives []*compiled // DeletionPolicies that have namespaces recorded
 }
 
 // Build compiles policies. What previous holds in the same words is taken from there; previous may
@@ -89,6 +90,7 @@ func Build(previous *Set, sources []Source, opts Options) *Set {
 	}
 	s.deletion, s.owners = newIndex(deletions), newIndex(owners)
 	s.guards = newIndex(guardsOf(deletions))
+	s.archives = slices.DeleteFunc(slices.Clone(deletions), func(c *compiled) bool { return !c.recordsNamespaces() })
 	return s
 }
 

@@ -104,7 +104,7 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		if !c.judges() {
 			continue
 		}
-		if !c.ready() || c.deletion.propagation != nil || c.deletion.brake != nil || c.protectsFrom(v1beta1.ProtectDelete) {
+		if d := c.deletion; !c.ready() || d.propagation != nil || d.brake != nil || d.archive != nil || c.protectsFrom(v1beta1.ProtectDelete) {
 			add(WebhookDelete, c.part, c, false, false)
 		}
 		if c.guards() {
@@ -135,9 +135,7 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		out = append(out, s.lenientWhereItHasToBe(s.rules(e, kept))...)
 	}
 	out = append(out, s.cascadeRules(kept)...)
-	if len(s.drains) > 0 {
-		out = append(out, s.drainRules(kept))
-	}
+	out = append(out, s.drainRules(kept)...)
 	out = slices.DeleteFunc(out, func(r WebhookRules) bool { return len(r.Rules) == 0 })
 	slices.SortFunc(out, func(a, b WebhookRules) int { return compare(a.Name, b.Name) })
 	return out
@@ -374,6 +372,9 @@ func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.M
 	expression := "has(request.dryRun) && request.dryRun || oldObject == null || !(" +
 		has("oldObject", "finalizers") + " && " + celString(v1beta1.Finalizer) + " in oldObject.metadata.finalizers) || (" +
 		annotationOf("oldObject", v1beta1.ArmedAtAnnotation) + ") != '' || " + isAbout(judged)
+	if slices.ContainsFunc(e.policies, func(c *compiled) bool { return c.deletion.archive != nil }) {
+		expression += " || " + asksForeground // another collector would begin before anything is recorded
+	}
 	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) || len(expression) > mostExpression {
 		return nil
 	}
@@ -387,8 +388,10 @@ func (c *compiled) onlyHolds() bool {
 		return false
 	}
 	d := c.deletion
-	return d.protection == nil && d.brake == nil && d.archive == nil && d.propagation != nil && len(d.propagation.Allowed) == 0 &&
-		!c.readsAnnotation() && !(propagation{by: c}).keepsSome()
+	if d.protection != nil || d.brake != nil || d.propagation == nil {
+		return d.protection == nil && d.brake == nil && d.archive != nil
+	}
+	return len(d.propagation.Allowed) == 0 && !c.readsAnnotation() && !(propagation{by: c}).keepsSome()
 }
 
 // Asks tells whether there can be entries at all.
@@ -399,29 +402,47 @@ func (s *Set) Asks() bool {
 // Wildcard tells whether some policy has a '*', so that the entries depend on what the API server
 // serves.
 func (s *Set) Wildcard() bool {
-	return len(s.drains) > 0 || len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
+	return len(s.drains)+len(s.archives)+len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
 // drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.
-func (s *Set) drainRules(kept []schema.GroupResource) WebhookRules {
-	all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
-	for _, c := range s.drains {
-		all = append(all, named(c.resources, kept)...)
+func (s *Set) drainRules(kept []schema.GroupResource) (out []WebhookRules) {
+	for _, part := range Parts {
+		all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
+		var namespaces []labels.Selector
+		for _, c := range s.drains {
+			if c.part == part {
+				all, namespaces = append(all, named(c.resources, kept)...), append(namespaces, c.namespaces)
+			}
+		}
+		for _, c := range s.archives {
+			selector := c.objects // of namespaces, it is the narrower of the two
+			if selector == nil {
+				selector = c.namespaces
+			}
+			if c.part == part {
+				namespaces = append(namespaces, selector)
+			}
+		}
+		if len(namespaces) == 0 {
+			continue
+		}
+		r := WebhookRules{
+			Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore,
+			Rules: webhookRules(scoped(all, v1beta1.NamespacedScope),
+				[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
+			NamespaceSelector: common(namespaces),
+			MatchConditions: []admissionregistrationv1.MatchCondition{
+				{Name: "is-namespace-controller", Expression: isEmptying()},
+				{Name: "not-terminating", Expression: notTerminating},
+			},
+		}
+		if part != PartIgnore {
+			r.Part, r.FailurePolicy, r.Name = part, admissionregistrationv1.Fail, string(part)+"."+r.Name
+		}
+		out = append(out, s.lenientWhereItHasToBe(r)...)
 	}
-	r := webhookRules(scoped(all, v1beta1.NamespacedScope),
-		[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil)
-	var namespaces []labels.Selector
-	for _, c := range s.drains {
-		namespaces = append(namespaces, c.namespaces)
-	}
-	return WebhookRules{
-		Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore, Rules: r,
-		NamespaceSelector: common(namespaces),
-		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "is-namespace-controller", Expression: isEmptying()},
-			{Name: "not-terminating", Expression: notTerminating},
-		},
-	}
+	return out
 }
 
 // changed drops updates that leave fields of the metadata as they are.

@@ -19,6 +19,9 @@ func Next(s State) Step {
 	if s.Home && !s.Companion {
 		return Step{Verb: Wait, Current: s.Current, Why: homeStays}
 	}
+	if s.Unrecorded != "" {
+		return Step{Verb: Wait, Wave: s.Current, Current: s.Current, Why: s.Unrecorded}
+	}
 	var behind []string // what waves that have timed out left
 	for i, kinds := range s.byWave() {
 		step, over := nextInWave(kinds)

@@ -89,6 +89,8 @@ type State struct {
 	// them.
 	Arriving    string
 	ArrivingFor time.Duration
+	// Unrecorded is why nothing of it may go yet: it is to be recorded before. Empty: it may.
+	Unrecorded string
 	// Home: it is the namespace that Weir itself runs in.
 	Home bool
 	// Companion: the cluster's own controller makes sure that nothing is left, and finalizes.

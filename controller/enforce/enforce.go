@@ -23,7 +23,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/policies"
+	"github.com/weir-dev/weir/controller/undo"
 	"github.com/weir-dev/weir/policies/finalizers"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -61,7 +61,7 @@ type Options struct {
 	// does.
 	Brake Brake
 	// Archive records what is deleted, where a policy asks for it; nil: nothing is held for that.
-	Archive Archive
+	Archive *undo.Recorder
 	// Enforced is told what a policy says of the deletion of an object, in words, when that is
 	// carried out; nil: nothing is told.
 	Enforced func(uid types.UID, policy string)
@@ -79,22 +79,6 @@ type Brake interface {
 	// Requested tells whether a deletion is held by which so many objects would also be deleted,
 	// where a policy lets most of them go.
 	Requested(o graph.Ref, by string, most, goes int) (held bool)
-	// Ended is told of an object that needs not be held any more.
-	Ended(uid types.UID)
-}
-
-// Unrecorded is an object that is deleted, and is to be recorded before it goes.
-type Unrecorded struct {
-	Root    graph.View
-	Deleted metav1.Time
-	Archive policies.Archiving
-	Keeps   func(schema.GroupResource) bool // its dependents that stay
-}
-
-// Archive records what is deleted.
-type Archive interface {
-	// Recorded says why an object is to wait; empty if it may go. failed: it could not be recorded.
-	Recorded(u Unrecorded) (why string, failed bool)
 	// Ended is told of an object that needs not be held any more.
 	Ended(uid types.UID)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/undo"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -54,7 +55,7 @@ type propagator struct {
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	brake     Brake
-	archive   Archive                 // nil: nothing is recorded
+	archive   *undo.Recorder          // nil: nothing is recorded
 	collects  bool                    // the graph's decisions are carried out, here
 	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nothing is
 	shown     func(graph.Ref) bool    // tells whether the watches have shown what was written before; nil: they have
@@ -217,8 +218,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	}
 	s.limit(v.Ref, enforcement, &state)
 	if a := enforcement.Archive; a != nil && s.archive != nil && !state.braked() {
-		state.unrecorded, state.recordingFailed = s.archive.Recorded(
-			Unrecorded{Root: v, Deleted: *m.DeletionTimestamp, Archive: *a, Keeps: enforcement.Keeps})
+		state.unrecorded, state.recordingFailed = s.archive.Recorded(undo.Unrecorded{Root: v,
+			Deleted: *m.DeletionTimestamp, Archive: *a, Keeps: enforcement.Keeps, Again: func() { s.requeue(uid) }})
 	}
 	state.referred = v.Dependents > 0
 	state.alone = !state.referred && state.unlisted == ""

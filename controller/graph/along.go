@@ -21,7 +21,8 @@ func (f *cascade) along(n *node) {
 	}
 }
 
-// content has everything in a namespace go, but for what Kubernetes itself puts into each.
+// content has everything in a namespace go; what Kubernetes itself puts into each, where that is
+// asked for.
 func (f *cascade) content(namespace string) {
 	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
 	if inv == nil {
@@ -33,7 +34,7 @@ func (f *cascade) content(namespace string) {
 				return
 			}
 			f.looked++
-			if !f.gone(id) && !f.g.isUsual(f.g.nodes.at(id)) {
+			if !f.gone(id) && (f.usual || !f.g.isUsual(f.g.nodes.at(id))) {
 				f.goes(id)
 			}
 		}

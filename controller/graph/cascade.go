@@ -38,19 +38,21 @@ func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 	return counted, known
 }
 
-// Goes is the object, and what Cascade counts, each as the graph saw it last.
-func (g *Graph) Goes(uid types.UID, kept func(schema.GroupResource) bool) (all []Ref, complete bool) {
-	entryID := g.find(uid)
+// Goes is the object of a Search, and what goes with it, each as the graph saw it last. Of the
+// namespace of a Search that is all that is in it, also what Kubernetes itself puts there.
+func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
+	entryID := g.find(s.UID)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return nil, false
 	}
-	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}}
+	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{},
+		usual: s.Namespace != ""}
 	all = []Ref{g.refOf(g.entries.at(entryID).node)}
 	f.found = func(id uint32) {
 		f.along(g.nodes.at(id))
 		all = append(all, g.refOf(id))
 	}
-	return all, f.play(Search{UID: uid})
+	return all, f.play(s)
 }
 
 // CascadeWithin is Cascade of all that a Search says, which stops counting after so many references
@@ -101,6 +103,7 @@ type cascade struct {
 	most      int                 // references, and objects that go along, that are looked at; 0: all
 	looked    int                 // those that were
 	byKind    [][]uint32          // by slot: its nodes; nil before a definition is deleted
+	usual     bool                // what Kubernetes itself puts into each namespace goes, too
 }
 
 // spent tells whether no more may be looked at.

@@ -203,7 +203,7 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	for _, f := range got {
 		n += f.Count
 	}
-	if goes, goesOK := h.Graph.Goes(uid, kept); goesOK != ok || len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
+	if goes, goesOK := h.Graph.Goes(graph.Search{UID: uid, Kept: kept}); goesOK != ok || len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
 		return fmt.Sprintf("with %s go %v (known %t), and %d are counted", uid, goes, goesOK, n)
 	}
 	if got, want := h.Graph.Depends(uid, other, 1000), h.model.depends(uid, other); got != want {

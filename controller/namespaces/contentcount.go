@@ -26,6 +26,7 @@ func (p *pass) count(ctx context.Context) error {
 	}
 	p.marked = !since.IsZero()
 	p.state = drain.State{Waves: p.order.waves(), Current: wave, Companion: p.Companion, Home: p.Home != "" && p.ns.Name == p.Home}
+	p.state.Unrecorded = p.unrecorded()
 	p.state.Discovered, p.state.DiscoveryFailure, _ = p.Watcher.Discoveries.Since(p.seen)
 	p.state.Undiscovered = p.Watcher.Undiscovered()
 	if p.marked {

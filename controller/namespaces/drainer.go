@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/controller/undo"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -64,6 +65,8 @@ type Options struct {
 	Policies   *live.State // nil: there are none
 	Home       string      // the namespace that is not drained: Weir's own; empty for none
 	Companion  bool        // the namespace controller runs too
+	// Archive records namespaces with what is in them, where a policy asks for it; nil: nothing does.
+	Archive *undo.Recorder
 	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir
 	// does not collect.
 	Left func(types.UID)
@@ -121,6 +124,8 @@ type progress struct {
 	sorted map[schema.GroupResource]map[types.UID]sorted
 	// refused are the objects whose delete was refused.
 	refused refused
+	// shown: the watches have shown what was in it when it was deleted.
+	shown bool
 }
 
 // sorted is the wave of an object as its labels were at a resourceVersion.
@@ -299,12 +304,15 @@ func (d *Drainer) listen(name string) {
 func (d *Drainer) end(name string) {
 	d.pauses.Forget(name)
 	d.mu.Lock()
-	_, begun := d.begun[name]
+	p, begun := d.begun[name]
 	delete(d.begun, name)
 	delete(d.failed, name)
 	delete(d.signals, name)
 	d.mu.Unlock()
 	d.listen(name)
+	if begun && d.Archive != nil {
+		d.Archive.Ended(p.uid)
+	}
 	if !begun || d.Left == nil {
 		return
 	}

@@ -43,7 +43,7 @@ func (p *pass) record() {
 		return
 	}
 	text += " within " + duration.HumanDuration(max(time.Second, time.Since(p.since)))
-	if p.order.policy != nil {
+	if p.order.policy != nil && p.order.policy.Policy != "" {
 		text += fmt.Sprintf(", in the order of the DrainPolicy %s", p.order.policy.Policy)
 	}
 	p.Log.Info("cascade", "namespace", p.ns.Name, "uid", p.ns.UID, "what", text)

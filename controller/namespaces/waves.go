@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/undo"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -83,6 +84,24 @@ func (o order) waveOf(kind schema.GroupResource, labels map[string]string) int {
 		set[k] = v
 	}
 	return o.policy.Wave(o.named(kind), map[string]any{"metadata": map[string]any{"labels": set}})
+}
+
+// unrecorded says why nothing of the namespace may go yet: a policy has it recorded before, with all
+// that is in it.
+func (p *pass) unrecorded() string {
+	if p.Archive == nil || p.order.policy == nil || p.order.policy.Archive == nil {
+		return ""
+	}
+	d, name := p.Drainer, p.ns.Name
+	root, known := p.Store.Find(p.ns.UID)
+	p.shown = p.shown || known && p.Watcher.Shown(root.Ref)
+	if !p.shown {
+		d.wake(name, "the watches may have shown what is in it", showTime)
+		return "what is in it has not all been seen"
+	}
+	why, _ := p.Archive.Recorded(undo.Unrecorded{Root: root, Deleted: *p.ns.DeletionTimestamp, Archive: *p.order.policy.Archive,
+		Again: func() { d.wake(name, "whether it is recorded is known", 0) }})
+	return why
 }
 
 // place reads where a namespace has got to. Only a policy's waves are written down.

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -23,7 +25,11 @@ type entry struct {
 }
 
 func entryOf(t *v1beta1.DeletedTree) entry {
-	e := entry{name: t.Name, uid: string(t.UID), root: t.Spec.Root.UID, namespace: t.Spec.Root.Namespace,
+	root := t.Spec.Root
+	if (schema.GroupResource{Group: root.Group, Resource: root.Resource}) == kinds.Namespaces {
+		root.Namespace = root.Name
+	}
+	e := entry{name: t.Name, uid: string(t.UID), root: root.UID, namespace: root.Namespace,
 		made: t.CreationTimestamp.Time, bytes: t.Status.Bytes, durable: archive.Durable(t)}
 	if t.Status.BucketPrefix != "" {
 		e.bytes = 0 // it takes no room of the cluster's

@@ -3,10 +3,11 @@
 //
 //	held root ─▶ Recorded? ─▶ queue ─▶ what goes with it (graph) ─▶ lists, reads ─▶ archive.Store ─▶ durable ─▶ asked again
 //
-// A root stays, held by Weir's finalizer, until its tree is durable. What goes with it is read live,
-// and compared with the graph until nothing has changed since it was read, three times at most: what
-// changes still is named in the tree. A leader that ends leaves a tree that is not durable; the next
-// one begins again, and purges that.
+// A root stays until its tree is durable: held by Weir's finalizer, or, if it is a namespace, by who
+// drains it. What goes with it is read live, and compared with the graph until nothing has changed
+// since it was read, three times at most: what changes still is named in the tree. A leader that
+// ends leaves a tree that is not durable; the next one begins again, and purges that. Of one that is
+// durable it believes what is sealed in it.
 //
 // All trees together have a limit, of which each namespace has a share. When it is reached, the
 // oldest trees go of the namespace that has more than its share.

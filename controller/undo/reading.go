@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/archive"
-	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -43,7 +43,7 @@ var errEnough = errors.New("no more objects are wanted")
 // reading reads what goes with a root.
 type reading struct {
 	*Recorder
-	enforce.Unrecorded
+	Unrecorded
 	tree  *v1beta1.DeletedTree
 	got   map[types.UID]uint64 // versions of what was read
 	yield func(archive.Object, error) bool
@@ -97,7 +97,11 @@ func (r *reading) all(ctx context.Context) error {
 func (r *reading) changed() (map[place][]graph.Ref, error) {
 	var all []graph.Ref
 	complete := false
-	r.Store.Read(func(g *graph.Graph) { all, complete = g.Goes(r.Root.UID, r.Keeps) })
+	with := graph.Search{UID: r.Root.UID, Kept: r.Keeps}
+	if r.Root.Kind == kinds.Namespaces {
+		with.Namespace = r.Root.Name
+	}
+	r.Store.Read(func(g *graph.Graph) { all, complete = g.Goes(with) })
 	unlisted := r.Store.Incomplete(r.Root.UID)
 	switch {
 	case complete && unlisted == "":

@@ -2,8 +2,12 @@ package undo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,17 +15,19 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/controller/await"
-	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
+	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -48,6 +54,15 @@ type Options struct {
 	Log       logr.Logger
 }
 
+// Unrecorded is an object that is deleted, and is to be recorded before it goes.
+type Unrecorded struct {
+	Root    graph.View
+	Deleted metav1.Time
+	Archive policies.Archiving
+	Keeps   func(schema.GroupResource) bool // its dependents that stay; nil: none does
+	Again   func()                          // is called when there is something new about it
+}
+
 // Recorder records the trees of roots that are held.
 type Recorder struct {
 	Options
@@ -57,14 +72,14 @@ type Recorder struct {
 
 	mu    sync.Mutex
 	roots map[types.UID]*root
-	along map[types.UID]struct{} // recorded with a root that went
+	along map[types.UID]types.UID // what was recorded with a root, by uids
 	trees []entry
 	read  bool // the catalogue has been
 }
 
 // root is an object that is held until its tree is durable.
 type root struct {
-	enforce.Unrecorded
+	Unrecorded
 	done bool
 	err  error // why it was not recorded when that was tried last
 }
@@ -74,7 +89,7 @@ func New(o Options) *Recorder {
 	if o.Most == 0 {
 		o.Most = DefaultMost
 	}
-	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), roots: map[types.UID]*root{}, along: map[types.UID]struct{}{},
+	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
 		more: make(chan struct{}, 1), queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
 	return r
@@ -82,7 +97,7 @@ func New(o Options) *Recorder {
 
 // Recorded says why a root is to wait: its tree is not durable yet. Empty: it is, or the root goes
 // without.
-func (r *Recorder) Recorded(u enforce.Unrecorded) (why string, failed bool) {
+func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.roots[u.Root.UID]
@@ -110,10 +125,15 @@ func (r *Recorder) Recorded(u enforce.Unrecorded) (why string, failed bool) {
 	return why, true
 }
 
-// wentAlongLocked tells whether an object was recorded with an owner because of which it goes now.
+// wentAlongLocked tells whether an object was recorded with an owner, or a namespace, because of
+// which it goes now.
 func (r *Recorder) wentAlongLocked(v graph.View) bool {
-	if _, along := r.along[v.UID]; !along {
+	of, along := r.along[v.UID]
+	if !along {
 		return false
+	}
+	if known := r.roots[of]; known != nil && known.Root.Kind == kinds.Namespaces {
+		return true
 	}
 	for _, o := range v.Owners {
 		if o.Verdict == "absent" || o.Verdict == "waiting" {
@@ -130,11 +150,11 @@ func (r *Recorder) Ended(uid types.UID) {
 	delete(r.roots, uid)
 }
 
-// Run records until ctx ends. again is told of a root about which there is something new.
-func (r *Recorder) Run(ctx context.Context, again func(types.UID)) {
+// Run records until ctx ends.
+func (r *Recorder) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.shipping(ctx) })
-	await.Work(&wg, recordsAtOnce, r.queue, func(uid types.UID) { r.work(ctx, uid, again) })
+	await.Work(&wg, recordsAtOnce, r.queue, func(uid types.UID) { r.work(ctx, uid) })
 	for ctx.Err() == nil {
 		if err := r.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			r.Log.Info("cannot read the catalogue of deleted trees, will try again", "err", err.Error())
@@ -145,10 +165,10 @@ func (r *Recorder) Run(ctx context.Context, again func(types.UID)) {
 	wg.Wait()
 }
 
-func (r *Recorder) work(ctx context.Context, uid types.UID, again func(types.UID)) {
+func (r *Recorder) work(ctx context.Context, uid types.UID) {
 	r.mu.Lock()
 	known := r.roots[uid]
-	var u enforce.Unrecorded
+	var u Unrecorded
 	if known != nil {
 		u = known.Unrecorded
 	}
@@ -168,7 +188,7 @@ func (r *Recorder) work(ctx context.Context, uid types.UID, again func(types.UID
 	known.done, known.err = err == nil, err
 	r.mu.Unlock()
 	if err == nil || !u.Archive.Fail {
-		again(uid)
+		u.Again()
 	}
 }
 
@@ -176,20 +196,16 @@ func (r *Recorder) work(ctx context.Context, uid types.UID, again func(types.UID
 var errUnread = errors.New("the catalogue of deleted trees has not been read yet")
 
 // record writes the tree of a root, unless a leader before has.
-func (r *Recorder) record(ctx context.Context, u enforce.Unrecorded) error {
+func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 	r.mu.Lock()
-	read, there := r.read, false
-	for _, e := range r.trees {
-		there = there || e.durable && e.root == string(u.Root.UID)
-	}
+	read := r.read
 	r.mu.Unlock()
 	if !read {
 		if err := r.tidy(ctx, time.Now()); err != nil {
 			return errors.Join(errUnread, err)
 		}
-		return r.record(ctx, u)
 	}
-	if there {
+	if r.recordedBefore(ctx, u.Root.UID) {
 		return nil
 	}
 	now := time.Now()
@@ -215,14 +231,56 @@ func (r *Recorder) record(ctx context.Context, u enforce.Unrecorded) error {
 		return err
 	}
 	r.setLocked(entryOf(tree))
-	if len(r.along)+len(reading.got) > mostAlong {
-		clear(r.along)
-	}
-	for uid := range reading.got {
-		r.along[uid] = struct{}{}
-	}
+	r.goAlongLocked(u.Root.UID, maps.Keys(reading.got))
 	r.metrics.recorded.WithLabelValues("recorded").Inc()
 	r.Log.Info("recorded what goes with an object", "object", u.Root.Ref.String(), "uid", u.Root.UID, "tree", tree.Name,
 		"objects", tree.Status.Objects, "bytes", tree.Status.Bytes, "missed", tree.Status.MissedObjects)
 	return nil
+}
+
+// recordedBefore tells whether a leader before has recorded a root. A tree is believed for what is
+// sealed in it: whoever may write DeletedTrees may write anything into their status.
+func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
+	r.mu.Lock()
+	trees := slices.Clone(r.trees)
+	r.mu.Unlock()
+	for _, e := range trees {
+		if !e.durable || e.root != string(root) {
+			continue
+		}
+		along, err := r.sealedIn(ctx, e.name)
+		if err == nil && slices.Contains(along, root) {
+			r.mu.Lock()
+			r.goAlongLocked(root, slices.Values(along))
+			r.mu.Unlock()
+			return true
+		}
+		r.Log.Info("a deleted tree does not have the object that it names, which is recorded again", "tree", e.name, "uid", root, "err", err)
+	}
+	return false
+}
+
+// sealedIn are the uids of what is in a tree.
+func (r *Recorder) sealedIn(ctx context.Context, tree string) (all []types.UID, err error) {
+	for o, err := range r.Archive.Read(ctx, tree) {
+		var m metav1.PartialObjectMetadata
+		if err == nil {
+			err = json.Unmarshal(o.Raw, &m)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m.UID)
+	}
+	return all, nil
+}
+
+// goAlongLocked remembers what was recorded with a root.
+func (r *Recorder) goAlongLocked(root types.UID, all iter.Seq[types.UID]) {
+	if len(r.along) > mostAlong {
+		clear(r.along)
+	}
+	for uid := range all {
+		r.along[uid] = root
+	}
 }

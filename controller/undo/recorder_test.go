@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
@@ -253,5 +254,101 @@ func TestWhatChangesIsReadAgain(t *testing.T) {
 		c.API.Put("configmaps", configMap("a", terminating))
 		c.Pass(time.Minute)
 		wantKept(c, "a: ConfigMap/a Pod/p Pod/q Pod/p edited")
+	})
+}
+
+// namespaced runs a test in both modes, in a cluster in which namespace shop holds two ConfigMaps, one of
+// which Weir's finalizer holds, and a pod, and a policy has it recorded.
+func namespaced(t *testing.T, more string, test func(c *clustertest.Cluster)) {
+	recorded(t, more, func(c *clustertest.Cluster) {
+		c.API.Put("deletionpolicies", strings.Replace(archiving(more), "[configmaps]", "[configmaps, namespaces]", 1))
+		c.Found("shop", "uid-shop")
+		c.Fill("v1", "configmaps", "ConfigMap", "shop", "kube-root-ca.crt")
+		c.Start()
+		test(c)
+	})
+}
+
+const shop = "shop: ConfigMap/a ConfigMap/kube-root-ca.crt Namespace/shop Pod/p Pod/q"
+
+// TestANamespaceIsRecordedWithAllThatIsInIt, once: what is in it is not recorded again as it goes.
+func TestANamespaceIsRecordedWithAllThatIsInIt(t *testing.T) {
+	namespaced(t, "", func(c *clustertest.Cluster) {
+		c.End("shop")
+		c.Pass(2 * time.Minute)
+		wantKept(c, shop)
+		c.MustBeGone("configmaps/shop/a", "configmaps/shop/kube-root-ca.crt", "pods/shop/p", "pods/shop/q")
+		if !c.Options.Companion {
+			c.MustBeGone("namespaces/shop")
+		}
+	})
+}
+
+func TestNothingGoesOfANamespaceThatCannotBeRecordedWithFail(t *testing.T) {
+	namespaced(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
+		var down atomic.Bool
+		down.Store(true)
+		refuse(c, &down)
+		c.End("shop")
+		c.Pass(2 * time.Minute)
+		c.MustBeThere("configmaps/shop/a", "configmaps/shop/kube-root-ca.crt", "pods/shop/p", "pods/shop/q")
+		if said := c.Condition("shop", drain.Draining); !strings.Contains(said, "cannot be recorded") || !strings.Contains(said, "etcd is full") {
+			c.Errorf("the namespace says %q", said)
+		}
+		down.Store(false)
+		c.Pass(5 * time.Minute)
+		wantKept(c, shop)
+		c.MustBeGone("configmaps/shop/a", "pods/shop/p")
+	})
+}
+
+func TestANamespaceThatCannotBeRecordedGoesWithIgnore(t *testing.T) {
+	namespaced(t, "", func(c *clustertest.Cluster) {
+		var down atomic.Bool
+		down.Store(true)
+		refuse(c, &down)
+		c.End("shop")
+		c.Pass(2 * time.Minute)
+		c.MustBeGone("configmaps/shop/a", "pods/shop/p")
+		if told := c.Reported("shop NotRecorded"); len(told) != 1 || !strings.Contains(told[0], "etcd is full") {
+			c.Errorf("%q", told)
+		}
+	})
+}
+
+// TestTheNextLeaderKnowsWhatIsRecorded: of a namespace that is half gone nothing is recorded again.
+func TestTheNextLeaderKnowsWhatIsRecorded(t *testing.T) {
+	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
+		c.API.Put("deletionpolicies", strings.Replace(archiving(""), "[configmaps]", "[configmaps, namespaces]", 1))
+		c.Found("shop", "uid-shop")
+		c.Hold("shop", "held")
+		stop := c.Start()
+		c.End("shop")
+		c.Pass(time.Minute)
+		want := "shop: ConfigMap/a ConfigMap/held Namespace/shop Pod/p Pod/q"
+		wantKept(c, want)
+		stop()
+		c.API.Put("configmaps", configMap("b", terminating)) // one that was on its way
+		c.Start()
+		c.Pass(time.Minute)
+		c.API.Remove("configmaps/shop/held")
+		c.Pass(time.Minute)
+		wantKept(c, "b: ConfigMap/b", want)
+		c.MustBeGone("configmaps/shop/a", "configmaps/shop/b")
+	})
+}
+
+// TestATreeThatSaysThatItIsWholeIsNotBelieved: who may write DeletedTrees cannot have an object go
+// unrecorded.
+func TestATreeThatSaysThatItIsWholeIsNotBelieved(t *testing.T) {
+	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
+		c.API.Put("deletedtrees", `{apiVersion: weir.dev/v1beta1, kind: DeletedTree, metadata: {name: forged, uid: uid-forged}, spec: {key: AAAA,
+			root: {version: v1, resource: configmaps, kind: ConfigMap, namespace: shop, name: a, uid: uid-a}},
+			status: {chunks: 1, objects: 1, bytes: 1, conditions: [{type: Durable, status: "True", reason: Recorded}]}}`)
+		c.Start()
+		c.API.Put("configmaps", configMap("a", terminating))
+		c.Pass(time.Minute)
+		c.API.Remove("deletedtrees.weir.dev/forged")
+		wantKept(c, "a: ConfigMap/a Pod/p Pod/q")
 	})
 }

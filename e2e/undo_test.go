@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// trees are the names of the durable trees of what was in the fixture's namespace, or is it, by
+// KIND NAME of their roots.
+func (w *fixture) trees() map[string][]string {
+	w.Helper()
+	list, err := w.dynamic.Resource(deletedTrees).List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	out := map[string][]string{}
+	for _, tree := range list.Items {
+		root, _, _ := unstructured.NestedStringMap(tree.Object, "spec", "root")
+		conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
+		durable := slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["status"] == "True" })
+		if durable && (root["namespace"] == w.namespace || root["name"] == w.namespace) {
+			name := root["kind"] + " " + root["name"]
+			out[name] = append(out[name], tree.GetName())
+		}
+	}
+	return out
+}
+
+// TestADeletedNamespaceIsBroughtBack: with all that was in it, of every kind, and its pods run again.
+// Beside the built-in namespace controller, too, which deletes all of it at once.
+func TestADeletedNamespaceIsBroughtBack(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [namespaces, configmaps]}]
+    HERE
+  archive: {retentionSeconds: 3600}
+  failurePolicy: Fail`)
+		w.awaitFinalizerAdded("cm")
+		w.make(`
+			cm  boss
+			cm  below owners=(boss!block)
+			sec keys  owners=(boss)
+			cm  alone
+		`)
+		w.deployed("web")
+		w.applyText(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}`)
+		w.awaitDropped(w.drop())
+
+		trees := w.trees()
+		if len(trees) != 1 || len(trees["Namespace "+w.namespace]) != 1 {
+			t.Fatalf("recorded: %v", trees)
+		}
+		tree := trees["Namespace "+w.namespace][0]
+		if out, said, code := w.ask(w.plane.Kubeconfig, "restore", tree, "--weir-namespace", metav1.NamespaceSystem); code != 0 {
+			t.Fatalf("exit code %d\n%s%s", code, out, said)
+		}
+		there := w.mustKubectl("get", "cm,secrets,deployments,services", "-o", "name")
+		for _, name := range []string{"configmap/alone", "configmap/below", "configmap/boss", "deployment.apps/web", "secret/keys", "service/web"} {
+			if !slices.Contains(strings.Fields(there), name) {
+				t.Errorf("%s is not there: %s", name, there)
+			}
+		}
+		w.until("the pods of web run", func(context.Context) (bool, error) {
+			sets := w.adopt("rs", w.ownedBy("web"))
+			return len(sets) == 1 && len(w.adopt("po", w.ownedBy(sets[0]))) == 2, nil
+		})
+		owner := w.mustKubectl("get", "cm", "boss", "-o", "jsonpath={.metadata.uid}")
+		for _, below := range []string{"cm/below", "secret/keys"} {
+			if got := w.mustKubectl("get", below, "-o", "jsonpath={.metadata.ownerReferences[*].uid}"); got != owner {
+				t.Errorf("%s refers to %q, and boss is %q", below, got, owner)
+			}
+		}
+	})
+}
+
+// TestALeafIsRecorded: what nothing depends on, each by itself, also where all of them are deleted
+// in one request; and one that was there before the policy, and is deleted before it is prepared.
+func TestALeafIsRecorded(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		w.make("cm before")
+		w.policy("DeletionPolicy", `
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  archive: {retentionSeconds: 3600}
+  failurePolicy: Fail`)
+		w.awaitFinalizerAdded("cm")
+		w.make(`
+			cm one
+			cm two
+			cm three
+		`)
+		w.removeFinalizer("before")
+		w.delete("one", background)
+		err := w.typed.CoreV1().ConfigMaps(w.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.awaitGone("one", "two", "three", "before")
+		got := w.trees()
+		for _, name := range []string{"one", "two", "three", "before"} {
+			if len(got["ConfigMap "+name]) != 1 {
+				t.Errorf("%s: recorded %v", name, got)
+			}
+		}
+	})
+}
