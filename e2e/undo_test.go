@@ -67,8 +67,8 @@ func TestADeletedNamespaceIsBroughtBack(t *testing.T) {
 			}
 		}
 		w.until("the pods of web run", func(context.Context) (bool, error) {
-			sets := w.adopt("rs", w.ownedBy("web"))
-			return len(sets) == 1 && len(w.adopt("po", w.ownedBy(sets[0]))) == 2, nil
+			phases, err := w.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}")
+			return phases == "Running Running", err
 		})
 		owner := w.mustKubectl("get", "cm", "boss", "-o", "jsonpath={.metadata.uid}")
 		for _, below := range []string{"cm/below", "secret/keys"} {

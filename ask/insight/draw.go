@@ -321,6 +321,9 @@ func (i *Item) note(style Style) string {
 		if i.Policy != "" {
 			notes = append(notes, fmt.Sprintf("%s by policy %s", strings.ToLower(string(i.Propagation)), i.Policy))
 		}
+		if i.Archive != "" {
+			notes = append(notes, fmt.Sprintf("recorded before, with all that goes, by policy %s", i.Archive))
+		}
 		if style.Wide {
 			notes = append(notes, fmt.Sprintf("step %d", i.Step))
 			if i.Propagation != "" && i.Policy == "" {

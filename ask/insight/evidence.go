@@ -30,6 +30,9 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	if c.finalizer == v1beta1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
 		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", f.Enforcement.By, f.Enforcement.Propagation))
 	}
+	if c.finalizer == v1beta1.Finalizer && f.Enforcement != nil && f.Enforcement.Archive != "" {
+		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s has it recorded before it goes: kubectl weir deleted", f.Enforcement.Archive))
+	}
 	switch {
 	case v.Kind == claims && c.finalizer == "kubernetes.io/pvc-protection":
 		f.used(c, v.Name)

@@ -98,6 +98,12 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    Who has to act: a person who decides.
    To see more: kubectl get held requested.configmaps -o wide
 `},
+		"recorded before it goes": {boss, "boss", Facts{Enforcement: &Enforcement{Archive: "undo"}}, "", `
+1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out.
+   Who has to act: Weir's controller.
+   Evidence: policy undo has it recorded before it goes: kubectl weir deleted.
+   To see more: kubectl get deletionpolicies.weir.dev -o wide
+`},
 		"an owner that waits for a namespace that is held": {"nodes name: host, DELETED, finalizers: [foregroundDeletion]\n" +
 			"namespaces name: x, DELETED, ownerReferences: [{apiVersion: v1, kind: Node, name: host, uid: host, blockOwnerDeletion: true}]\n" +
 			"configmaps name: c, namespace: x, DELETED, finalizers: [example.com/hold]", "host", Facts{}, "", `

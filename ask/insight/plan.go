@@ -84,6 +84,8 @@ type Item struct {
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
 	Policy      string                     `json:"policy,omitempty"` // that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
+	// Archive is the policy by which it is recorded before it goes, with all that goes with it.
+	Archive string `json:"archive,omitempty"`
 	// Brake is why a brake holds it until a person decides; empty if none does.
 	Brake string `json:"brake,omitempty"`
 	// Contested is why it is not known whether it goes, although all is known: it depends on which

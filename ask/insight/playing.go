@@ -60,6 +60,9 @@ type Enforcement struct {
 	LimitBy string
 	// Unheld is why it is not certain that the deletion is held then; empty: it is.
 	Unheld string
+	// Archive is the policy by which the object is recorded before it goes, with all that goes with
+	// it; empty: none has it recorded.
+	Archive string
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string
 }
@@ -214,6 +217,9 @@ func (c *playing) do(i *Item, d *graph.Action) {
 func (c *playing) takesAlong(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	now, _ := c.world.Graph.Find(v.UID) // v is room for others
 	i.Outcome, i.Stage = Deleted, c.stage
+	if c.enforce != nil && c.step == 1 {
+		i.Archive = c.enforce(now).Archive
+	}
 	c.later = append(c.later, &part{item: i, view: now, propagation: propagation})
 	v.Deleting = true
 	c.observe(i, v, ownersOf(v), v.Finalizers)
@@ -248,6 +254,9 @@ func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionProp
 		i.Policy, propagation = s.By, cmp.Or(s.Propagation, propagation)
 	}
 	i.Doubt = cmp.Or(s.Doubt, i.Doubt)
+	if c.step == 1 { // it was asked for; what follows is recorded with it
+		i.Archive = s.Archive
+	}
 	if !c.brake(i, v, s, propagation) {
 		c.carryOut(i, v, v.Finalizers, s, propagation)
 	}

@@ -22,7 +22,7 @@ import (
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its
 // lines, and besides
 //
-//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [full] [wide] [json]
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [archive=KIND] [full] [wide] [json]
 //	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
 //	tree UID [up|down] [full]
@@ -112,6 +112,14 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 				d.Enforce = enforcing(strings.TrimPrefix(a, "policy="))
 			case strings.HasPrefix(a, "brake="):
 				d.Enforce = braking(strings.TrimPrefix(a, "brake="))
+			case strings.HasPrefix(a, "archive="):
+				kind := schema.ParseGroupResource(strings.TrimPrefix(a, "archive="))
+				d.Enforce = func(v graph.View) (e Enforcement) {
+					if v.Kind == kind {
+						e.Archive = "undo"
+					}
+					return e
+				}
 			case a == "decided":
 				d.Decided = true
 			case a == "json":

@@ -154,6 +154,18 @@ func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, 
 	return u.Object, nil
 }
 
+// ofNamespace is what policies make of the deletion of a namespace.
+func (p *Policies) ofNamespace(ctx context.Context, name string) insight.Enforcement {
+	ns, err := p.namespace(ctx, name)
+	if err != nil {
+		return insight.Enforcement{Doubt: err.Error()}
+	}
+	if d := p.set.DrainOf(ns); d != nil && d.Archive != nil {
+		return insight.Enforcement{Archive: d.Archive.By}
+	}
+	return insight.Enforcement{}
+}
+
 // Waves is the order in which policies have the content of a namespace go; nil for one that no
 // policy selects.
 func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.View) int {
@@ -253,6 +265,9 @@ func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[st
 // as the DELETE leaves it.
 func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
 	return func(v graph.View) insight.Enforcement {
+		if v.Kind == kinds.Namespaces {
+			return p.ofNamespace(ctx, v.Name)
+		}
 		addsFinalizer, known := p.addsFinalizer[v.Kind]
 		if !known {
 			addsFinalizer, _ = p.set.AddsFinalizer(v.Kind)
@@ -274,6 +289,9 @@ func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforce
 		}
 		s := p.set.Enforce(policies.Stored(gvk, v.Kind.WithVersion(v.Version), object, ns))
 		out := insight.Enforcement{By: s.By, Propagation: metav1.DeletionPropagation(s.Propagation)}
+		if s.Archive != nil {
+			out.Archive = s.Archive.By
+		}
 		if s.Limit != nil {
 			out.Limit, out.LimitBy = &s.Limit.Most, s.Limit.By
 			if slices.Contains(v.Finalizers, metav1.FinalizerDeleteDependents) && p.collector(ctx) != policies.WeirCollects {
