@@ -56,13 +56,12 @@ func (a *archived) tree(ctx context.Context, s *archive.Store, name string) (*v1
 
 // deletedTree is a tree as it is told.
 type deletedTree struct {
-	Tree      string                    `json:"tree"`
-	Root      v1beta1.DeletedRoot       `json:"root"`
-	Requester string                    `json:"requester,omitempty"`
-	Deleted   time.Time                 `json:"deletionTime"`
-	Expires   time.Time                 `json:"expirationTime"`
-	Durable   bool                      `json:"durable"`
-	Status    v1beta1.DeletedTreeStatus `json:"recorded"`
+	Tree    string                    `json:"tree"`
+	Root    v1beta1.DeletedRoot       `json:"root"`
+	Deleted time.Time                 `json:"deletionTime"`
+	Expires time.Time                 `json:"expirationTime"`
+	Durable bool                      `json:"durable"`
+	Status  v1beta1.DeletedTreeStatus `json:"recorded"`
 }
 
 func deletedCommand() *cobra.Command {
@@ -116,7 +115,7 @@ func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, 
 		if namespace != "" && in != namespace || since > 0 && now.Sub(deleted) > since {
 			continue
 		}
-		list = append(list, deletedTree{t.Name, root, t.Spec.Requester, deleted, ptr.Deref(t.Spec.ExpirationTime, metav1.Time{}).Time,
+		list = append(list, deletedTree{t.Name, root, deleted, ptr.Deref(t.Spec.ExpirationTime, metav1.Time{}).Time,
 			archive.Durable(t), t.Status})
 	}
 	slices.SortFunc(list, func(a, b deletedTree) int { return b.Deleted.Compare(a.Deleted) })
@@ -138,9 +137,9 @@ func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(table, "TREE\tOBJECT\tRECORDED\tDELETED\tEXPIRES\tBY")
-	for i, t := range inWords(list, time.Now()) {
-		say(table, "%s\t%s\t%s\t%s ago\tin %s\t%s", t.Tree, words.Printable(t.Object), t.Recorded, t.Deleted, t.Expires, words.Printable(list[i].Requester))
+	say(table, "TREE\tOBJECT\tRECORDED\tDELETED\tEXPIRES")
+	for _, t := range inWords(list, time.Now()) {
+		say(table, "%s\t%s\t%s\t%s ago\tin %s", t.Tree, words.Printable(t.Object), t.Recorded, t.Deleted, t.Expires)
 	}
 	return table.Flush()
 }

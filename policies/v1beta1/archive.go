@@ -14,10 +14,12 @@ const (
 	ReasonRecording = "Recording"
 )
 
-// Archive records an object that is deleted, and all that is deleted with it, in a DeletedTree. The
-// object stays, terminating, until that is durable. What cannot be recorded is held with
-// failurePolicy Fail, and let go with Ignore. Of several policies the one with the highest priority
-// applies. It applies where propagation applies, and not to CustomResourceDefinitions.
+// Archive records an object that is deleted, and all that is deleted with it, in a DeletedTree,
+// always before it goes: the object stays, terminating, until that is durable. What cannot be
+// recorded is held with failurePolicy Fail, and let go with Ignore. Of several policies the one with
+// the highest priority applies. It applies where propagation applies, and to Namespaces, of which
+// nothing goes before all that is in them is recorded. It does not apply to
+// CustomResourceDefinitions.
 type Archive struct {
 	// retentionSeconds is for how long the tree is kept, between a minute and a year.
 	//
@@ -38,8 +40,8 @@ type Archive struct {
 	Exclude []ResourceRule `json:"exclude,omitempty"`
 }
 
-// DeletedTree is what was deleted with one object: the object, and all that it owned. Its objects
-// are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace unwraps.
+// DeletedTree is what was deleted with one object: the object, and all that it owned, or that was
+// in it. Its objects are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace unwraps.
 //
 // Weir writes it. Who deletes it purges the tree: the key is gone with it, and without the key the
 // chunks are noise, also those that are not collected yet. Backups of etcd may still have both.
@@ -54,7 +56,6 @@ type Archive struct {
 // +kubebuilder:printcolumn:name="Deleted",type=date,JSONPath=`.spec.deletionTime`
 // +kubebuilder:printcolumn:name="Durable",type=string,JSONPath=`.status.conditions[?(@.type=="Durable")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`,priority=1
-// +kubebuilder:printcolumn:name="Requester",type=string,JSONPath=`.spec.requester`,priority=1
 // +kubebuilder:printcolumn:name="Bytes",type=integer,JSONPath=`.status.bytes`,priority=1
 // +kubebuilder:printcolumn:name="Missed",type=integer,JSONPath=`.status.missedObjects`,priority=1
 type DeletedTree struct {
@@ -81,14 +82,6 @@ type DeletedTreeSpec struct {
 	//
 	// +required
 	Root DeletedRoot `json:"root,omitzero"`
-
-	// requester is whose request the webhook saw to delete the root. It is evidence, no proof: left
-	// out, the webhook has not seen the request.
-	//
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Requester string `json:"requester,omitempty"`
 
 	// deletionTime is when the root was deleted.
 	//
