@@ -22,6 +22,12 @@ import (
 // record has the archive keep a tree: each line is RESOURCE and an object.
 func (w *town) record(lines string) (tree string) {
 	w.Helper()
+	return w.recordWith(weirNamespace, lines)
+}
+
+// recordWith is record with the key that is in a namespace, which is Weir's in one of them only.
+func (w *town) recordWith(namespace, lines string) (tree string) {
+	w.Helper()
 	client, err := dynamic.NewForConfig(w.api.Config())
 	if err != nil {
 		w.Fatal(err)
@@ -31,7 +37,7 @@ func (w *town) record(lines string) (tree string) {
 		DeletionTime:   ptr.To(metav1.NewTime(time.Now().Add(-time.Hour))),
 		ExpirationTime: ptr.To(metav1.NewTime(time.Now().Add(100 * time.Hour))),
 	}}
-	err = archive.NewStore(client, weirNamespace).Write(w.Context(), of, func(yield func(archive.Object, error) bool) {
+	err = archive.NewStore(client, namespace).Write(w.Context(), of, func(yield func(archive.Object, error) bool) {
 		for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
 			resource, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 			raw, err := yaml.YAMLToJSON([]byte(text))
@@ -56,6 +62,11 @@ secrets {apiVersion: v1, kind: Secret, metadata: {name: token, namespace: shop, 
 configmaps {apiVersion: v1, kind: ConfigMap, metadata: {name: leaf, namespace: shop, uid: leaf}, data: {a: recorded}}
 configmaps {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop, uid: ca}}
 widgets.example.com {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop, uid: w}}
+`
+
+// mallorys is what a stranger would have an administrator make.
+const mallorys = `
+rolebindings.rbac.authorization.k8s.io {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: mine, namespace: shop, uid: mine}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{kind: User, name: mallory}]}
 `
 
 func TestATreeIsRestored(t *testing.T) {
@@ -131,13 +142,18 @@ func TestAnArchiveThatIsWrongRestoresNothing(t *testing.T) {
 			w.api.Put("secrets", `{apiVersion: v1, kind: Secret, metadata: {name: weir-archive-key, namespace: weir-system}, data: {key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}}`)
 		}, "the archive's key does not unwrap the key of the tree: it was wrapped by another, or altered"},
 		"a key that may not be read": {func(w *town, _ string) { w.refuse("/secrets/weir-archive-key", 403, "Forbidden", "not you") }, "not you; to restore, you need the right to get it"},
-		"no archive":                 {func(w *town, _ string) { w.refuseAll("deletedtrees", 404) }, "the cluster keeps nothing of what is deleted: install Weir, and set archive in a DeletionPolicy"},
+		"a chunk that a stranger sealed": {func(w *town, tree string) {
+			chunk := w.api.Get("archivechunks.weir.dev/" + w.recordWith("mallory", mallorys) + "-00000")
+			w.api.Put("archivechunks", fmt.Sprintf("{apiVersion: weir.dev/v1beta1, kind: ArchiveChunk, metadata: {name: %[1]s-00000}, "+
+				"spec: {tree: %[1]s, sequence: 0, last: true, sealed: %[2]s}}", tree, chunk["spec"].(map[string]any)["sealed"]))
+		}, "does not open: it was sealed with another key"},
+		"no archive": {func(w *town, _ string) { w.refuseAll("deletedtrees", 404) }, "the cluster keeps nothing of what is deleted: install Weir, and set archive in a DeletionPolicy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(t)
 			tree := w.record(lost)
-			before := len(w.written)
 			c.spoil(w, tree)
+			before := len(w.written)
 			w.run("restore", tree).mustFail(t, c.says)
 			if len(w.written) > before {
 				t.Errorf("it has written %q", w.written[before:])
@@ -145,6 +161,9 @@ func TestAnArchiveThatIsWrongRestoresNothing(t *testing.T) {
 		})
 	}
 	w := newTown(t)
+	w.record(lost)
+	forged := w.recordWith("mallory", mallorys)
+	w.run("restore", forged).mustFail(t, "the archive's key does not unwrap the key of the tree")
 	w.refuseAll("deletedtrees", 404)
 	w.run("deleted").mustFail(t, "the cluster keeps nothing of what is deleted")
 }
