@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -108,6 +110,27 @@ func TestALeafIsRecorded(t *testing.T) {
 			if len(got["ConfigMap "+name]) != 1 {
 				t.Errorf("%s: recorded %v", name, got)
 			}
+		}
+	})
+}
+
+// TestObjectsOfADefinitionThatIsDeletedAreRecorded: each by itself, though the API server deletes
+// them, and asks no webhook. The definition is not.
+func TestObjectsOfADefinitionThatIsDeletedAreRecorded(t *testing.T) {
+	eachMode(t, func(t *testing.T, w *fixture) {
+		crd := w.definition("Widget", apiextensionsv1.NamespaceScoped, "v1")
+		w.define(crd)
+		w.policy("DeletionPolicy", fmt.Sprintf(`
+  match:
+    resources: [{apiGroups: [%s], resources: [%s]}]
+    HERE
+  archive: {retentionSeconds: 3600}
+  failurePolicy: Fail`, crd.Spec.Group, crd.Spec.Names.Plural))
+		w.awaitFinalizerAdded("widget")
+		w.make("widget gear\nwidget wheel")
+		w.undefine(crd)
+		if got := w.trees(); len(got["Widget gear"]) != 1 || len(got["Widget wheel"]) != 1 {
+			t.Errorf("recorded: %v", got)
 		}
 	})
 }

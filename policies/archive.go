@@ -58,7 +58,8 @@ func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
 
 // recordsNamespaces tells whether the policy has namespaces recorded, of whatever they hold.
 func (c *compiled) recordsNamespaces() bool {
-	return c.deletion.archive != nil && !c.onTrial() && c.judges() && c.about(namespaceResource) && c.scope != v1beta1.NamespacedScope
+	return c.deletion.archive != nil && !c.onTrial() && c.judges() &&
+		c.about(namespaceResource) && c.scope != v1beta1.NamespacedScope
 }
 
 // archiveOf is the policy by which a namespace is recorded with all that is in it when it is
@@ -68,7 +69,8 @@ func (s *Set) archiveOf(namespace map[string]any) *compiled {
 	if len(s.archives) == 0 || object(namespace).name() == s.own {
 		return nil
 	}
-	q := Stored(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, namespaceResource.WithVersion("v1"), namespace, namespace)
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	q := Stored(kind, namespaceResource.WithVersion("v1"), namespace, namespace)
 	q.Operation, q.Object, q.anyUser = Delete, nil, true
 	ask := s.askDeletions(&q, &verdict{set: s, q: &q})
 	for i, c := range ask.policies {
@@ -116,7 +118,8 @@ func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 func (c *compiled) compileArchive(a *v1beta1.Archive) {
 	c.warnOfNotPropagated("spec.archive", namespaceResource)
 	if c.about(definitions) && namesResource(c.resources, definitions) {
-		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted", definitions))
+		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one "+
+			"that is deleted; match their kinds to have each of them recorded", definitions))
 	}
 	for i, r := range a.Exclude {
 		c.checkResource(r, field.NewPath("spec", "archive", "exclude").Index(i))

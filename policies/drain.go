@@ -133,7 +133,8 @@ const unattended = 2 * time.Minute
 // again.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
-	if len(s.drains)+len(s.archives) == 0 || !emptiesNamespaces(q) || !q.namespaced() || !ns.terminating() || q.judged().terminating() {
+	if len(s.drains)+len(s.archives) == 0 || !emptiesNamespaces(q) || !q.namespaced() ||
+		!ns.terminating() || q.judged().terminating() {
 		return
 	}
 	d := s.DrainOf(ns)

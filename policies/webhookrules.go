@@ -104,13 +104,14 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		if !c.judges() {
 			continue
 		}
-		if d := c.deletion; !c.ready() || d.propagation != nil || d.brake != nil || d.archive != nil || c.protectsFrom(v1beta1.ProtectDelete) {
+		d := c.deletion
+		if !c.ready() || d.propagation != nil || d.brake != nil || d.archive != nil || c.protectsFrom(v1beta1.ProtectDelete) {
 			add(WebhookDelete, c.part, c, false, false)
 		}
 		if c.guards() {
 			add(WebhookGuard, c.part, c, false, false)
 		}
-		if p := c.deletion.protection; p != nil && p.Confirmation.Asked() && c.ready() {
+		if p := d.protection; p != nil && p.Confirmation.Asked() && c.ready() {
 			add(WebhookConfirm, "", c, false, false)
 		}
 		c.addSelection(add)
@@ -402,7 +403,8 @@ func (s *Set) Asks() bool {
 // Wildcard tells whether some policy has a '*', so that the entries depend on what the API server
 // serves.
 func (s *Set) Wildcard() bool {
-	return len(s.drains)+len(s.archives)+len(s.guards.all) > 0 || slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
+	return len(s.drains)+len(s.archives)+len(s.guards.all) > 0 ||
+		slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
 // drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.

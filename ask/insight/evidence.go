@@ -27,11 +27,13 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	if c.finalizer == v1beta1.Finalizer && f.Held != nil {
 		f.held(c, v, now)
 	}
-	if c.finalizer == v1beta1.Finalizer && f.Enforcement != nil && f.Enforcement.By != "" {
-		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", f.Enforcement.By, f.Enforcement.Propagation))
-	}
-	if c.finalizer == v1beta1.Finalizer && f.Enforcement != nil && f.Enforcement.Archive != "" {
-		c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s has it recorded before it goes: kubectl weir deleted", f.Enforcement.Archive))
+	if e := f.Enforcement; c.finalizer == v1beta1.Finalizer && e != nil {
+		if e.By != "" {
+			c.Evidence = append(c.Evidence, fmt.Sprintf("policy %s: %s", e.By, e.Propagation))
+		}
+		if e.Archive != "" {
+			c.Evidence = append(c.Evidence, "policy "+e.Archive+" has it recorded before it goes: kubectl weir deleted")
+		}
 	}
 	switch {
 	case v.Kind == claims && c.finalizer == "kubernetes.io/pvc-protection":

@@ -99,8 +99,8 @@ func (p *pass) unrecorded() string {
 		d.wake(name, "the watches may have shown what is in it", showTime)
 		return "what is in it has not all been seen"
 	}
-	why, _ := p.Archive.Recorded(undo.Unrecorded{Root: root, Deleted: *p.ns.DeletionTimestamp, Archive: *p.order.policy.Archive,
-		Again: func() { d.wake(name, "whether it is recorded is known", 0) }})
+	why, _ := p.Archive.Recorded(undo.Unrecorded{Root: root, Deleted: *p.ns.DeletionTimestamp,
+		Archive: *p.order.policy.Archive, Again: func() { d.wake(name, "whether it is recorded is known", 0) }})
 	return why
 }
 

@@ -89,7 +89,8 @@ func New(o Options) *Recorder {
 	if o.Most == 0 {
 		o.Most = DefaultMost
 	}
-	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
+	r := &Recorder{Options: o, metrics: newMetrics(o.Registry),
+		roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
 		more: make(chan struct{}, 1), queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
 	return r
@@ -255,7 +256,8 @@ func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
 			r.mu.Unlock()
 			return true
 		}
-		r.Log.Info("a deleted tree does not have the object that it names, which is recorded again", "tree", e.name, "uid", root, "err", err)
+		r.Log.Info("a deleted tree does not have the object that it names, which is recorded again",
+			"tree", e.name, "uid", root, "err", err)
 	}
 	return false
 }
