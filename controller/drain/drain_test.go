@@ -25,6 +25,7 @@ import (
 //	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME] [carries=NAME]
 //	at             the wave under way and its age: NAME DURATION
 //	companion      another controller finalizes
+//	unrecorded     why it is not recorded, and is to be; none: it is
 //	finalizers     one a line: NAME N
 //	undiscovered   one API group a line
 //	discovery      done; none; or none and why, as the answers stand since the namespace began to terminate
@@ -90,6 +91,8 @@ func play(s *script, d *datadriven.TestData) error {
 		s.Waves, s.named = nil, nil
 	case "companion":
 		s.Companion = true
+	case "unrecorded":
+		s.Unrecorded = ""
 	}
 	for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
 		line = strings.TrimSpace(line)
@@ -123,6 +126,8 @@ func (s *script) line(verb, line string) (err error) {
 	case "arriving":
 		s.Arriving = rest
 		s.ArrivingFor, err = time.ParseDuration(name)
+	case "unrecorded":
+		s.Unrecorded = line
 	case "next", "conditions", "companion":
 		return errors.New("wants no lines")
 	default:

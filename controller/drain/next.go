@@ -16,11 +16,8 @@ const homeStays = "nothing is deleted: Weir runs in this namespace, and without 
 
 // Next decides the next step.
 func Next(s State) Step {
-	if s.Home && !s.Companion {
-		return Step{Verb: Wait, Current: s.Current, Why: homeStays}
-	}
-	if s.Unrecorded != "" {
-		return Step{Verb: Wait, Wave: s.Current, Current: s.Current, Why: s.Unrecorded}
+	if why := s.stays(); why != "" {
+		return Step{Verb: Wait, Current: s.Current, Why: why}
 	}
 	var behind []string // what waves that have timed out left
 	for i, kinds := range s.byWave() {
@@ -75,6 +72,14 @@ func Next(s State) Step {
 	}
 	end.Verb, end.Why = Finalize, "nothing is left"
 	return end
+}
+
+// stays is why nothing of the namespace may go, whatever is in it; empty if it may.
+func (s State) stays() string {
+	if s.Home && !s.Companion {
+		return homeStays
+	}
+	return s.Unrecorded
 }
 
 // leftBehind tells whether a wave has timed out and holds up no other. Only one that may proceed
