@@ -26,6 +26,7 @@ var stories = []told{
 	{"protection", (*story).protection, true},
 	{"block-owner-deletion", (*story).blockOwnerDeletion, true},
 	{"waves", (*story).namespaceDrainsInWaves, false},
+	{"undo", (*story).restored, true},
 	{"rolling-restart", (*story).rollingRestart, true},
 	{"webhook-down-ignore", (*story).webhookDownUnderIgnore, true},
 	{"webhook-down-fail", (*story).webhookDownUnderFail, true},
