@@ -83,30 +83,18 @@ func (c *certManager) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.follow(ctx, watch, objects)
-	return nil
-}
-
-func (c *certManager) follow(ctx context.Context, watch *secretWatch, objects dynamic.Interface) {
-	ticker := time.NewTicker(checkEvery)
-	defer ticker.Stop()
 	var apply time.Time // when to apply next: at once
-	for {
+	applied := func() {
 		if now := time.Now(); c.o.Apply && !now.Before(apply) {
 			apply = now.Add(c.apply(ctx, objects))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case found := <-watch.found:
-			c.reports.report("watch the Secret of the Certificate", nil)
-			c.see(found)
-		case err := <-watch.failed:
-			c.reports.report("watch the Secret of the Certificate", err)
-		case <-ticker.C:
-			c.take(time.Now(), material{})
-		}
 	}
+	applied()
+	watch.follow(ctx, "the Certificate", checkEvery, &c.reports, c.see, func() {
+		applied()
+		c.take(time.Now(), material{})
+	})
+	return nil
 }
 
 // see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes

@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,26 @@ func watchSecret(ctx context.Context, client kubernetes.Interface, namespace, na
 	}
 	factory.Start(ctx.Done())
 	return w, nil
+}
+
+// follow tells what the Secret is until ctx ends. what says whose Secret it is; then is called after
+// each news, and every so often besides.
+func (w *secretWatch) follow(ctx context.Context, what string, every time.Duration, reports *reporter, see func(*corev1.Secret), then func()) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case found := <-w.found:
+			reports.report("watch the Secret of "+what, nil)
+			see(found)
+		case err := <-w.failed:
+			reports.report("watch the Secret of "+what, err)
+		case <-ticker.C:
+		}
+		then()
+	}
 }
 
 func (w *secretWatch) see(o any) {

@@ -96,22 +96,11 @@ func (s *self) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(checkEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case found := <-watch.found:
-			s.reports.report("watch the Secret of the CA", nil)
-			s.see(found)
-		case err := <-watch.failed:
-			s.reports.report("watch the Secret of the CA", err)
-		case <-ticker.C:
-			s.take(time.Now(), material{})
-		}
+	watch.follow(ctx, "the CA", checkEvery, &s.reports, s.see, func() {
+		s.take(time.Now(), material{})
 		s.write(ctx)
-	}
+	})
+	return nil
 }
 
 // see takes the Secret as it is. One that is lost, or broken, changes nothing about what is served.

@@ -71,23 +71,14 @@ func (t *Token) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ticker := time.NewTicker(tryEvery)
-	defer ticker.Stop()
-	for {
+	keep := func() {
 		if t.o.Make && !t.kept() {
 			t.reports.report("make the Secret of the webhook's token", t.make(ctx))
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case found := <-watch.found:
-			t.reports.report("watch the Secret of the webhook's token", nil)
-			t.see(found)
-		case err := <-watch.failed:
-			t.reports.report("watch the Secret of the webhook's token", err)
-		case <-ticker.C:
-		}
 	}
+	keep()
+	watch.follow(ctx, "the webhook's token", tryEvery, &t.reports, t.see, keep)
+	return nil
 }
 
 func (t *Token) kept() bool {
