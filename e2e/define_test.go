@@ -10,6 +10,8 @@ import (
 	typedapiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/e2e/load"
 )
 
 func (w *fixture) crds() typedapiextensionsv1.CustomResourceDefinitionInterface {
@@ -24,23 +26,9 @@ func (w *fixture) crds() typedapiextensionsv1.CustomResourceDefinitionInterface 
 // definition is a kind of the fixture's own: its group is the namespace, so that no
 // two tests share one. The first version is the stored one.
 func (w *fixture) definition(kind string, scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
-	group, plural := w.namespace+".example.com", strings.ToLower(kind)+"s"
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: scope,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-		},
-	}
-	for i, v := range versions {
-		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: v, Served: true, Storage: i == 0,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", XPreserveUnknownFields: new(true),
-			}},
-		})
-	}
-	return crd
+	of := load.Kind{Resource: strings.ToLower(kind) + "s"}
+	of.Group, of.Kind = w.namespace+".example.com", kind
+	return load.Definition(of, scope, versions...)
 }
 
 // define creates a kind, and returns when the API server says that it serves it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
+	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
@@ -196,36 +195,7 @@ func controllerOptions(p *plane.Plane, m mode, kubeconfig, name, url string, fla
 
 // installCRDs installs the kinds of policies, and returns when they are served.
 func installCRDs(ctx context.Context, p *plane.Plane) error {
-	client, err := dynamic.NewForConfig(p.Config)
-	if err != nil {
-		return err
-	}
-	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	files, err := filepath.Glob("../policies/crds/*.yaml")
-	if err != nil || len(files) != 6 {
-		return fmt.Errorf("find six CRDs: %v, %w", files, err)
-	}
-	for _, f := range files {
-		crd := &unstructured.Unstructured{}
-		data, err := os.ReadFile(f)
-		if err == nil {
-			err = yaml.Unmarshal(data, &crd.Object)
-		}
-		if err == nil {
-			_, err = crds.Create(ctx, crd, metav1.CreateOptions{})
-		}
-		if err != nil {
-			return fmt.Errorf("install %s: %w", f, err)
-		}
-	}
-	return poll(ctx, "the kinds of policies are served", func(ctx context.Context) (bool, error) {
-		for _, r := range policyResources {
-			if _, err := client.Resource(r).List(ctx, metav1.ListOptions{}); err != nil {
-				return false, nil //nolint:nilerr // not yet
-			}
-		}
-		return true, nil
-	})
+	return load.CreateCRDs(ctx, p.Config, "../policies/crds")
 }
 
 var policyResources = map[string]schema.GroupVersionResource{

@@ -2,17 +2,10 @@ package differential
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
@@ -97,59 +90,15 @@ func (p *Pair) plane(ctx context.Context, out io.Writer) (*plane.Plane, error) {
 	p.stops = append(p.stops, func() { _ = started.Stop() }) // a directory that stays is no failure
 	for _, k := range Kinds {
 		if k.Group == group {
-			if err := define(ctx, started.Config, k); err != nil {
+			scope := apiextensionsv1.NamespaceScoped
+			if k.Cluster {
+				scope = apiextensionsv1.ClusterScoped
+			}
+			kind := load.Kind{GroupVersionKind: k.GroupVersionKind, Resource: k.Resource}
+			if err := load.Define(ctx, started.Config, load.Definition(kind, scope, k.Version, k.Other)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return started, nil
-}
-
-// define makes a custom kind, and returns when it is served in both versions.
-func define(ctx context.Context, cfg *rest.Config, k Kind) error {
-	client, err := apiextensions.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("define %s: %w", k.Kind, err)
-	}
-	scope := apiextensionsv1.NamespaceScoped
-	if k.Cluster {
-		scope = apiextensionsv1.ClusterScoped
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: k.Resource + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: scope,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: k.Kind, ListKind: k.Kind + "List", Plural: k.Resource, Singular: strings.ToLower(k.Kind),
-			},
-		},
-	}
-	for _, version := range []string{k.Version, k.Other} {
-		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: version, Served: true, Storage: version == k.Version,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-				Type: "object", XPreserveUnknownFields: new(true),
-			}},
-		})
-	}
-	if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("define %s: %w", k.Kind, err)
-	}
-	objects, err := metadata.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("define %s: %w", k.Kind, err)
-	}
-	for _, version := range []string{k.Version, k.Other} {
-		gvr := k.gvr()
-		gvr.Version = version
-		var last error
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			_, last = objects.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
-			return last == nil, nil
-		})
-		if err != nil {
-			return fmt.Errorf("define %s: wait until %s is served: %w: %w", k.Kind, version, err, last)
-		}
-	}
-	return nil
 }

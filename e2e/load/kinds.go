@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +78,7 @@ func Fill(ctx context.Context, cfg *rest.Config, n int, until time.Time) (middle
 		return nil, 0, fmt.Errorf("fill the cluster: %d objects are too few for %d namespaces", n, filledNamespaces)
 	}
 	for _, t := range templates[len(templates)-customKinds:] {
-		if err := Define(ctx, cfg, t.Kind); err != nil {
+		if err := Define(ctx, cfg, Definition(t.Kind, apiextensionsv1.NamespaceScoped, t.Version)); err != nil {
 			return nil, 0, err
 		}
 	}

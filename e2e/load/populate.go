@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +42,8 @@ func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population
 		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 	}
 	if layout.Kind == Widget {
-		if err := Define(ctx, cfg, Widget); err != nil {
+		crd := Definition(Widget, apiextensionsv1.NamespaceScoped, Widget.Version)
+		if err := Define(ctx, cfg, crd); err != nil {
 			return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
 		}
 	}

@@ -10,23 +10,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
 const crdDir = "../../policies/crds"
-
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // server is the API server that the tests share; each of them writes objects of its own, or with
 // dryRun.
@@ -54,14 +49,8 @@ func run(m *testing.M) (int, error) {
 	if server.client, err = dynamic.NewForConfig(p.Config); err != nil {
 		return 0, err
 	}
-	crds, err := readCRDs()
-	if err != nil {
+	if err := load.CreateCRDs(context.Background(), p.Config, crdDir); err != nil {
 		return 0, err
-	}
-	for _, crd := range crds {
-		if err := install(crd); err != nil {
-			return 0, err
-		}
 	}
 	return m.Run(), nil
 }
@@ -87,27 +76,6 @@ func readCRDs() ([]*unstructured.Unstructured, error) {
 		out = append(out, crd)
 	}
 	return out, nil
-}
-
-// install creates a CRD and returns once its objects can be listed.
-func install(crd *unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if _, err := server.client.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
-		return fmt.Errorf("install %s: %w", crd.GetName(), err)
-	}
-	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		_, err := server.client.Resource(resource(plural)).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		return fmt.Errorf("wait until %s are served: %w", plural, err)
-	}
-	return nil
 }
 
 func resource(plural string) schema.GroupVersionResource {
