@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -211,8 +211,25 @@ siege: build ## random histories in which clients do all they may to owners of p
 churn: build ## applications come, are rolled out and go under the brake's default limits: NAMESPACES=50
 	$(LONG) -run '^TestChurnIsNotHeld$$' . -churn.rounds=$(NAMESPACES)
 
-e2e-versions: build ## a part of the tests on Kubernetes 1.30, 1.32, 1.34, 1.35 and 1.36, and a table: VERSIONS="v1.34 v1.36"
-	cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) run ./cmd/versions $(VERSIONS_ARGS) $(VERSIONS)
+# What is tested on each version, by the names of tests; those on v1.36 are of the version that all other tests run on.
+VERSIONS ?= v1.30 v1.32 v1.34 v1.35 v1.36
+ON_VERSIONS = collector policies webhooks namespaces beside brake questions upgrade chart
+on_collector = . -run '^(TestCollectorScripts|TestEachObjectCostsOneRequest|TestKindThatComesAndGoesLeavesNothingBehind|TestRefus.*)$$'
+on_policies = . -run '^(TestPolicyScripts|TestEvictions.*|TestDeletecollection.*)$$'
+on_webhooks = . -run '^(TestPoliciesComeAndGo|TestAWebhookThatIsNotAskedIsSeen)$$'
+on_namespaces = . -run '^(TestNamespaceControllerWaitsForTheWavesOfAPolicy|TestEmptyNamespace.*|TestCreateThatASlowWebhook.*)$$'
+on_beside = . -run '^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*|TestCollectingIsHandedOver)$$'
+on_brake = . -run '^(TestBrake|TestBuiltInCollectorIsHeld).*$$'
+on_questions = . -run '^(TestPlan.*|TestWhy.*)$$'
+on_upgrade = . -run '^TestAPIServersAreUpgradedOneAfterTheOther$$'
+on_chart = ./chart
+e2e-versions: build ## a part of the tests on Kubernetes 1.30, 1.32, 1.34, 1.35 and 1.36, and a table: VERSIONS="v1.34 v1.36" ON_VERSIONS=brake
+	.ci/table $(foreach v,$(VERSIONS),$(foreach p,$(ON_VERSIONS),'$(MAKE) e2e-version KUBERNETES=$v PART=$p'))
+
+e2e-version:
+	$(if $(on_$(PART)),,$(error PART=$(PART): must be one of $(ON_VERSIONS)))
+	cd e2e && E2E_KUBERNETES=$(filter-out v1.36,$(KUBERNETES)) WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir \
+	  $(GO) test -tags full -v -count=1 -timeout 40m $(on_$(PART))
 
 differential: build ## random worlds under kube-controller-manager's collector and under Weir, compared: WORLDS=200
 	$(LONG) ./differential \
