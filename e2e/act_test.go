@@ -56,7 +56,8 @@ func (w *fixture) create(short, name string, owners []metav1.OwnerReference, fin
 }
 
 // makeOne is create for who makes several at a time.
-func (w *fixture) makeOne(ctx context.Context, short, name string, owners []metav1.OwnerReference, finalizers ...string) (object, error) {
+func (w *fixture) makeOne(ctx context.Context, short, name string, owners []metav1.OwnerReference,
+	finalizers ...string) (object, error) {
 	k, ok := w.kinds[short]
 	if !ok {
 		return object{}, fmt.Errorf("no kind %q", short)

@@ -87,10 +87,11 @@ func Define(ctx context.Context, cfg *rest.Config, crd *apiextensionsv1.CustomRe
 	}
 	for _, v := range crd.Spec.Versions {
 		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}
-		err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		served := func(ctx context.Context) (bool, error) {
 			_, err := objects.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
 			return err == nil, nil
-		})
+		}
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, served)
 		if err != nil {
 			return fmt.Errorf("wait for CRD %s to be served in %s: %w", crd.Name, v.Name, err)
 		}

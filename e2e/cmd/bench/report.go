@@ -86,9 +86,11 @@ func (r *report) head() string {
 		s.WriteString("Beside Weir an older one collects, not the reference.\n")
 	}
 	fmt.Fprintf(&s,
-		"The reference is kube-controller-manager with its two collectors, request limits lifted, and %d workers each.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", syncs)
+		"The reference is kube-controller-manager with its two collectors, request limits lifted, "+
+			"and %d workers each.\nWeir does both controllers' work in every measurement, unless a flag says otherwise.\n", syncs)
 	fmt.Fprintf(&s,
-		"The floor is the same work by plain requests from %d clients. A share is a system's rate divided by the mean of the floors right before and after it;\nwhere floors differ much, something else ran on the machine.\n", load.Clients)
+		"The floor is the same work by plain requests from %d clients. "+
+			"A share is a system's rate divided by the mean of the floors right before and after it;\nwhere floors differ much, something else ran on the machine.\n", load.Clients)
 	return s.String()
 }
 
