@@ -50,14 +50,15 @@ func Root() *cobra.Command {
 		Use:   "kubectl-weir",
 		Short: "Shows what a delete would also delete, in what order, and who has to act",
 		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act. Nothing has to be
-installed in the cluster: the objects are listed with your own rights, and nothing is changed but by confirm, held, restore
-and purge. Where Weir keeps what is deleted, restore makes it again.`,
+installed in the cluster: the objects are listed with your own rights, and nothing is changed but by confirm, held,
+restore and purge. Where Weir keeps what is deleted, restore makes it again.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
 		Version:      version.Weir(),
 	}
-	root.AddCommand(planCommand(), confirmCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(), heldCommand(), historyCommand(),
-		policiesCommand(), shadowCommand(), deletedCommand(), restoreCommand(), purgeCommand(), uiCommand(), mcpCommand())
+	root.AddCommand(planCommand(), confirmCommand(), whyCommand(), treeCommand(), pendingCommand(), orphansCommand(),
+		heldCommand(), historyCommand(), policiesCommand(), shadowCommand(), deletedCommand(), restoreCommand(),
+		purgeCommand(), uiCommand(), mcpCommand())
 	for _, cmd := range root.Commands() {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

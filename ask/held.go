@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const heldHelp = `Show what Weir does not delete before a person has decided. With a name: why, and the plan of what goes if it
-proceeds.
+const heldHelp = `Show what Weir does not delete before a person has decided. With a name: why, and the plan of
+what goes if it proceeds.
 
 --proceed has it deleted. --discard keeps it: references to owners that are gone are taken off, and nothing is deleted.
 A decision is about what was held when this command began; what is found later stays held. It is a patch of the
@@ -59,7 +59,8 @@ func heldCommand() *cobra.Command {
 	}
 	h.register(cmd, "wide", "json", "yaml")
 	cmd.Flags().BoolVar(&h.proceed, "proceed", false, "have deleted what is held")
-	cmd.Flags().BoolVar(&h.discard, "discard", false, "keep what is held, and take off its references to owners that are gone")
+	cmd.Flags().BoolVar(&h.discard, "discard", false,
+		"keep what is held, and take off its references to owners that are gone")
 	cmd.Flags().BoolVar(&h.yes, "yes", false, "decide without being asked")
 	cmd.MarkFlagsMutuallyExclusive("proceed", "discard")
 	return cmd

@@ -42,13 +42,16 @@ func (c *compiled) declared(o object) *compiled {
 // guardDeclared judges an UPDATE that changes what an object declares. It judges that of an object
 // that terminates, too: until its deletion has been carried out, what it declares then holds.
 func (s *Set) guardDeclared(q *Question, d *Decision, v *verdict) {
-	is, was := object(q.Object).annotation(v1beta1.PropagationAnnotation), object(q.OldObject).annotation(v1beta1.PropagationAnnotation)
-	if q.Operation != Update || is == was || s.isSystem(q.User) || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
+	gr := q.Resource.GroupResource()
+	is := object(q.Object).annotation(v1beta1.PropagationAnnotation)
+	changes := is != object(q.OldObject).annotation(v1beta1.PropagationAnnotation)
+	if q.Operation != Update || !changes || s.isSystem(q.User) || !writesMetadata(gr, q.Subresource) {
 		return
 	}
-	before, after := evaluate(q.deleting(q.OldObject, q.oldObject), s.deletion.shared), evaluate(q.deleting(q.Object, q.object), s.deletion.shared)
+	before := evaluate(q.deleting(q.OldObject, q.oldObject), s.deletion.shared)
+	after := evaluate(q.deleting(q.Object, q.object), s.deletion.shared)
 	j := ownerJudge{q: q, d: d, v: v, seen: map[string]bool{}}
-	for _, c := range s.deletion.about(q.Resource.GroupResource()) {
+	for _, c := range s.deletion.about(gr) {
 		if !q.Part.has(c) || !c.readsAnnotation() {
 			continue
 		}

@@ -218,7 +218,8 @@ func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 		return true
 	case p == nil:
 		return false
-	case len(p.Dependents) > 0, p.Annotation == v1beta1.AllowAnnotation, p.Default == v1beta1.Foreground, p.Default == v1beta1.Orphan:
+	case len(p.Dependents) > 0, p.Annotation == v1beta1.AllowAnnotation,
+		p.Default == v1beta1.Foreground, p.Default == v1beta1.Orphan:
 		return true
 	}
 	return p.Default == v1beta1.Background && slices.Contains(orphanedByDefault, gr)

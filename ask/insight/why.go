@@ -227,7 +227,8 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why,
 			Actor: "who wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
 	case w.keptBecause(v) != "":
-		out = append(out, Cause{What: "it was kept when its owners went, and Weir released it from them: " + w.keptBecause(v), Actor: "who may delete it"})
+		out = append(out, Cause{What: "it was kept when its owners went, and Weir released it from them: " +
+			w.keptBecause(v), Actor: "who may delete it"})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:

@@ -235,7 +235,8 @@ func cut(s string, most int) string {
 
 // patchOf is a status as a merge patch: what it leaves out is taken away.
 func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
-	patch := map[string]any{"cause": nil, "conclusions": nil, "conditions": nil, "digest": nil, "held": nil, "objects": nil, "kinds": nil, "samples": nil}
+	patch := map[string]any{"cause": nil, "conclusions": nil, "conditions": nil, "digest": nil, "held": nil,
+		"objects": nil, "kinds": nil, "samples": nil}
 	data, err := json.Marshal(st)
 	if err != nil {
 		return nil, fmt.Errorf("encode a status: %w", err)

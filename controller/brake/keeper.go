@@ -370,7 +370,8 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	if !proceeds {
 		what = "kept, and released from owners that are gone"
 	}
-	r.outcome = fmt.Sprintf("A person has decided that %s %s, by the digest %s.", words.Count(len(items), "object is", "objects are"), what, spec.Digest)
+	r.outcome = fmt.Sprintf("A person has decided that %s %s, by the digest %s.",
+		words.Count(len(items), "object is", "objects are"), what, spec.Digest)
 	k.Log.Info("a person has decided", "name", r.String(), "decision", string(spec.Decision), "digest", spec.Digest,
 		"objects", len(items))
 	return true
@@ -430,7 +431,8 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 		if err != nil {
 			return fmt.Errorf("create HeldCollection %s: %w", name, err)
 		}
-		object = &v1beta1.HeldCollection{ObjectMeta: metav1.ObjectMeta{Name: name, UID: made.GetUID(), Generation: made.GetGeneration()}}
+		object = &v1beta1.HeldCollection{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: made.GetUID(), Generation: made.GetGeneration()}}
 	}
 	want := r.status(object, time.Now())
 	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) && equality.Semantic.DeepEqual(r.stored, &object.Status) {
