@@ -3,48 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weir-dev/weir/e2e/plane"
 )
-
-// drainPolicy selects the namespaces with the label order: NAME.
-func drainPolicy(name, waves string) string {
-	return fmt.Sprintf(`---
-apiVersion: weir.dev/v1beta1
-kind: DrainPolicy
-metadata: {name: %[1]s}
-spec:
-  namespaceSelector: {matchLabels: {order: %[1]s}}
-  waves:
-%[2]s`, name, waves)
-}
-
-// newOrdered is a cluster whose weir has policies. No other controller drains in it.
-func newOrdered(t *testing.T, o plane.Options, policies ...string) *fixture {
-	t.Helper()
-	w := newCluster(t, o)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "drain.yaml"), []byte(strings.Join(policies, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.startWeir("--policy-dir", dir)
-	return w
-}
-
-// order lets a DrainPolicy select the fixture's namespace.
-func (w *fixture) order(policy string) {
-	w.Helper()
-	w.annotate(fmt.Sprintf(`{"metadata":{"labels":{"order":%q}}}`, policy))
-}
 
 func (w *fixture) annotate(patch string) {
 	w.Helper()

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,14 +28,6 @@ func (w *fixture) until(what string, holds func(context.Context) (bool, error)) 
 	if err := plane.Poll(w.Context(), patience, holds); err != nil {
 		w.Fatalf("wait until %s: %v", what, err)
 	}
-}
-
-// poll is until for those who have no fixture.
-func poll(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
-	if err := plane.Poll(ctx, patience, holds); err != nil {
-		return fmt.Errorf("wait until %s: %w", what, err)
-	}
-	return nil
 }
 
 // get reads an object; nil when it is gone, even if another has its name.
