@@ -94,7 +94,8 @@ many objects went with it, and until when they are kept. A DeletionPolicy with a
 }
 
 // deletedTrees are those of the cluster that chosen chooses.
-func deletedTrees(ctx context.Context, client dynamic.Interface, namespace string, since time.Duration) ([]deletedTree, error) {
+func deletedTrees(ctx context.Context, client dynamic.Interface, namespace string, since time.Duration) (
+	[]deletedTree, error) {
 	trees, err := archive.NewStore(client, "").List(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, errNoArchive
@@ -156,7 +157,8 @@ func inWords(list []deletedTree, now time.Time) []page.DeletedTree {
 		} else if t.Status.MissedObjects > 0 {
 			recorded += fmt.Sprintf(", %d missed", t.Status.MissedObjects)
 		}
-		out[i] = page.DeletedTree{Tree: t.Tree, Object: ref.String(), Recorded: recorded, Deleted: duration.HumanDuration(now.Sub(t.Deleted)),
+		out[i] = page.DeletedTree{Tree: t.Tree, Object: ref.String(), Recorded: recorded,
+			Deleted: duration.HumanDuration(now.Sub(t.Deleted)),
 			Expires: duration.HumanDuration(t.Expires.Sub(now))}
 	}
 	return out

@@ -92,7 +92,9 @@ func (p *Page) deleted(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	trees, err := p.Deleted(ctx, q.Get("namespace"))
-	return map[string]any{"version": version, "trees": trees[:min(len(trees), mostListed)], "total": len(trees), "flags": p.Flags}, err
+	return map[string]any{
+		"version": version, "trees": trees[:min(len(trees), mostListed)], "total": len(trees), "flags": p.Flags,
+	}, err
 }
 
 // survey looks at a namespace, or at the cluster, unless whoever asks has seen what is there now.

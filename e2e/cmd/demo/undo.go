@@ -20,14 +20,7 @@ func broughtBack(ctx context.Context, c *cluster) error {
 `); err != nil {
 		return err
 	}
-	if err := until(ctx, "the policy is in force", func(ctx context.Context) (bool, error) {
-		p, err := c.in(deletionPolicies).Get(ctx, "undo", metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		conditions, _, err := unstructured.NestedSlice(p.Object, "status", "conditions")
-		return strings.Contains(fmt.Sprint(conditions), "status:True type:Valid"), err
-	}); err != nil {
+	if err := c.inForce(ctx, "undo"); err != nil {
 		return err
 	}
 	set, podNames, err := deploy(ctx, c, "back")
@@ -63,7 +56,8 @@ metadata:
 	if len(lines) != 2 {
 		return fmt.Errorf("kubectl weir deleted says %q, want one tree", trees)
 	}
-	if _, err := c.weir(ctx, "restore", strings.Fields(lines[1])[0], "--weir-namespace", metav1.NamespaceSystem); err != nil {
+	tree := strings.Fields(lines[1])[0]
+	if _, err := c.weir(ctx, "restore", tree, "--weir-namespace", metav1.NamespaceSystem); err != nil {
 		return err
 	}
 	if err := c.running(ctx, "back", len(podNames)); err != nil {
@@ -78,6 +72,18 @@ metadata:
 	}
 	fmt.Printf("  running again: %d pods\n", len(podNames))
 	return nil
+}
+
+// inForce waits until the controller has taken a policy in.
+func (c *cluster) inForce(ctx context.Context, name string) error {
+	return until(ctx, "the policy is in force", func(ctx context.Context) (bool, error) {
+		p, err := c.in(deletionPolicies).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(p.Object, "status", "conditions")
+		return strings.Contains(fmt.Sprint(conditions), "status:True type:Valid"), err
+	})
 }
 
 // weir runs the plugin of kubectl, and shows what it says.
