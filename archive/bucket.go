@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -101,11 +100,39 @@ func (s *Store) Ship(ctx context.Context, b *Bucket, cluster string, tree *v1bet
 	return s.updateStatus(ctx, tree)
 }
 
-// DropChunk deletes an ArchiveChunk that was shipped.
-func (s *Store) DropChunk(ctx context.Context, name string, uid types.UID) error {
-	err := s.client.Resource(chunkKind).Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ArchiveChunk %s, which was shipped: %w", name, err)
+// DropShipped deletes the ArchiveChunks of a tree of which the bucket gives back the same. If it
+// does not, the status was not true, and a tree of which the cluster has all is to be shipped again.
+func (s *Store) DropShipped(ctx context.Context, b *Bucket, tree *v1beta1.DeletedTree) error {
+	var left []int32
+	var differs error
+	for i := range tree.Status.Chunks {
+		there, err := s.clusterChunk(ctx, tree.Name, i)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		left = append(left, i)
+		shipped, err := b.read(ctx, tree, i)
+		if minio.ToErrorResponse(errors.Unwrap(err)).Code == minio.NoSuchKey || err == nil && !bytes.Equal(shipped.Sealed, there.Sealed) {
+			differs = fmt.Errorf("the bucket %s does not have chunk %d of DeletedTree %s", b.name, i, tree.Name)
+		} else if err != nil {
+			return err
+		}
+	}
+	if differs != nil && len(left) == int(tree.Status.Chunks) {
+		tree.Status.BucketPrefix = ""
+		return errors.Join(differs, s.updateStatus(ctx, tree))
+	}
+	if differs != nil {
+		return differs
+	}
+	for _, i := range left {
+		name := chunkName(tree.Name, i)
+		if err := s.client.Resource(chunkKind).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete ArchiveChunk %s, which was shipped: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -45,7 +46,7 @@ func bucketed(t *testing.T) (s *Store, backend *s3mem.Backend, down *atomic.Bool
 }
 
 func TestATreeIsShippedReadAndRemoved(t *testing.T) {
-	s, _, down := bucketed(t)
+	s, backend, down := bucketed(t)
 	b, err := s.Bucket(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +86,36 @@ func TestATreeIsShippedReadAndRemoved(t *testing.T) {
 		}
 	}
 	wantTrees(tree.Name)
-	for i := range tree.Status.Chunks {
-		if err := s.DropChunk(t.Context(), chunkName(tree.Name, i), ""); err != nil {
+	for _, lost := range []func(name string) error{
+		func(name string) error {
+			_, err := backend.PutObject("deleted", name, map[string]string{}, strings.NewReader("other"), 5, nil)
+			return err
+		},
+		func(name string) error {
+			_, err := backend.DeleteObject("deleted", name)
+			return err
+		},
+	} {
+		if err := lost("c1/" + tree.Name + "/00001"); err != nil {
 			t.Fatal(err)
 		}
+		if err := s.DropShipped(t.Context(), b, tree); err == nil || tree.Status.BucketPrefix != "" {
+			t.Errorf("a chunk that the bucket does not have is dropped: %v", err)
+		}
+		if c, err := s.clusterChunk(t.Context(), tree.Name, 1); err != nil || !c.Last {
+			t.Errorf("%v, %v", c.Last, err)
+		}
+		if err := s.Ship(t.Context(), b, "c1", tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := s.DropShipped(t.Context(), b, tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.clusterChunk(t.Context(), tree.Name, 0); !apierrors.IsNotFound(err) {
+		t.Errorf("a chunk that was shipped stays: %v", err)
 	}
 	got, err := collect(s.Read(t.Context(), tree.Name))
 	if diff := cmp.Diff(objects, got); diff != "" || err != nil {

@@ -262,8 +262,14 @@ func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
 	return false
 }
 
+// readWithin bounds how long a tree is read that a leader before has recorded. It may be in a bucket
+// that hangs; past this time its root is recorded again.
+const readWithin = 30 * time.Second
+
 // sealedIn are the uids of what is in a tree.
 func (r *Recorder) sealedIn(ctx context.Context, tree string) (all []types.UID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
 	for o, err := range r.Archive.Read(ctx, tree) {
 		var m metav1.PartialObjectMetadata
 		if err == nil {

@@ -3,12 +3,14 @@ package undo
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -17,7 +19,7 @@ const (
 	// after one was recorded; shipPause is the time between two rounds, each of which lists all trees.
 	shipEvery = time.Minute
 	shipPause = time.Second
-	// shipWithin bounds the time for one tree: no DELETE waits for it.
+	// shipWithin bounds the time for one tree. No DELETE waits for it.
 	shipWithin = 5 * time.Minute
 )
 
@@ -76,10 +78,8 @@ func (r *Recorder) ship(ctx context.Context) error {
 				continue
 			}
 		}
-		for _, v := range r.Store.Dependents(t.UID) {
-			if v.Kind == archive.ChunkKind {
-				errs = append(errs, r.Archive.DropChunk(ctx, v.Name, v.UID))
-			}
+		if slices.ContainsFunc(r.Store.Dependents(t.UID), func(v graph.View) bool { return v.Kind == archive.ChunkKind }) {
+			errs = append(errs, r.Archive.DropShipped(ctx, bucket, t))
 		}
 	}
 	for _, name := range there {
