@@ -26,7 +26,8 @@ func (s *Set) InProcessGuard() InProcess {
 			MatchPolicy: &equivalent,
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
+					Operations: []admissionregistrationv1.OperationType{
+						admissionregistrationv1.Update, admissionregistrationv1.Delete},
 					Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Scope: &scope,
 						Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}},
 				},
@@ -41,8 +42,8 @@ func (s *Set) InProcessGuard() InProcess {
 			Expression: "request.operation == 'UPDATE' && !(" + changed("", "ownerReferences").Expression + ") && " +
 				"has(object.webhooks) == has(oldObject.webhooks) && " +
 				"(!has(object.webhooks) || object.webhooks == oldObject.webhooks)",
-			Message: "Weir's webhook configurations are Weir's alone to change: without them its policies do not hold. To change or " +
-				"delete them all the same, stop Weir's controller, which would write them again, then " + ByForce,
+			Message: "Weir's webhook configurations are Weir's alone to change: without them its policies do not hold. " +
+				"To change or delete them all the same, stop Weir's controller, which would write them again, then " + ByForce,
 			Reason: &forbidden,
 		}},
 	}, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny})
