@@ -27,7 +27,7 @@ import (
 // needed region, ca (PEM), and insecure: "true" for HTTP.
 const BucketSecret = "weir-archive-bucket"
 
-// ErrNoBucket: the cluster has no BucketSecret.
+// ErrNoBucket says that the cluster has no BucketSecret.
 var ErrNoBucket = errors.New("there is no bucket")
 
 // Bucket is S3-compatible storage, which holds sealed chunks: CLUSTER/TREE/SEQUENCE.

@@ -123,18 +123,26 @@ func (p *inProcess) handOver(is *judged, was judged) {
 	}
 }
 
+// saidOf is what is said of each policy before anything is compiled, and the names of what may be
+// there for one.
+func saidOf(set *policies.Set) (says map[policies.PolicyKey]reach, known map[string]bool) {
+	says, known = map[policies.PolicyKey]reach{}, map[string]bool{}
+	for _, s := range set.Statuses() {
+		known[inProcessName(s.Policy)] = true
+		says[s.Policy] = reach{}
+		if !s.Ready {
+			says[s.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
+		}
+	}
+	return says, known
+}
+
 // keep brings what is there up to date, and finds out whether the API server judges by it. free:
 // the webhook judges the policies of the set.
 func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is judged, err error) {
-	is.of, is.says, is.alone = set, map[policies.PolicyKey]reach{}, map[policies.PolicyKey][]policies.Webhook{}
-	known := map[string]bool{} // the names of what may be there for a policy
-	for _, s := range set.Statuses() {
-		known[inProcessName(s.Policy)] = true
-		is.says[s.Policy] = reach{}
-		if !s.Ready {
-			is.says[s.Policy] = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
-		}
-	}
+	is.of, is.alone = set, map[policies.PolicyKey][]policies.Webhook{}
+	var known map[string]bool
+	is.says, known = saidOf(set)
 	v, none, err := p.serves()
 	if err != nil {
 		return is.failed(err)

@@ -89,6 +89,15 @@ const (
 
 // HeldCollectionStatus is what is held, and why.
 type HeldCollectionStatus struct {
+	// conditions is one, Held: whether something waits for a decision, what is held, the limit that
+	// was exceeded, and what became of a decision.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// cause is what the objects are held for.
 	//
 	// +optional
@@ -100,15 +109,6 @@ type HeldCollectionStatus struct {
 	// +kubebuilder:validation:MaxItems=3
 	// +listType=set
 	Conclusions []HeldConclusion `json:"conclusions,omitempty"`
-
-	// conditions is one, Held: whether something waits for a decision, what is held, the limit that
-	// was exceeded, and what became of a decision.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// since is when the first object was held.
 	//
