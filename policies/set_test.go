@@ -269,7 +269,7 @@ func TestNeedsAreAskedForOnceEach(t *testing.T) {
 func TestDrainKnowsTheWaveOfEverything(t *testing.T) {
 	set := shippedSet(t)
 	d := set.DrainOf(map[string]any{"metadata": map[string]any{"name": "shop"}})
-	if d == nil || len(d.Waves) != 5 || d.Policy != "drain-order" {
+	if d == nil || len(d.Waves) != 6 || d.Waves[0].Name != archiveWave || d.Policy != "drain-order" {
 		t.Fatalf("%+v", d)
 	}
 	// A finalizer on what goes before pods must not keep these running; nothing else is hurried.
