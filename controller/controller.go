@@ -284,7 +284,7 @@ func (c *Controller) record() error {
 		return fmt.Errorf("make a client for the archive: %w", err)
 	}
 	c.undo = undo.New(undo.Options{Store: c.store, Requester: c.requester, Reporter: c.reporter,
-		Archive: archive.NewStore(client, c.options.Canary), Most: c.options.ArchiveBytes, Registry: c.options.Registry, Log: c.options.Log})
+		Archive: archive.NewStore(client, c.options.Canary), Volumes: c.clients.guarded.CoreV1().PersistentVolumes(), Most: c.options.ArchiveBytes, Registry: c.options.Registry, Log: c.options.Log})
 	c.jobs = append(c.jobs, c.undo.Run)
 	if c.drainer != nil {
 		c.drainer.Archive = c.undo

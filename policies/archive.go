@@ -23,8 +23,10 @@ type Archiving struct {
 	By        string // the policy
 	Retention time.Duration
 	// Fail holds what cannot be recorded. Else it goes, unrecorded.
-	Fail    bool
-	exclude []v1beta1.ResourceRule
+	Fail bool
+	// RetainsVolumes has the volumes of recorded claims stay.
+	RetainsVolumes bool
+	exclude        []v1beta1.ResourceRule
 }
 
 // Records tells whether objects of a resource are recorded.
@@ -39,7 +41,7 @@ func (c *compiled) archives() *Archiving {
 	}
 	a := c.deletion.archive
 	return &Archiving{By: c.key.Name, Retention: time.Duration(a.RetentionSeconds) * time.Second,
-		Fail: c.failurePolicy == v1beta1.Fail, exclude: a.Exclude}
+		Fail: c.failurePolicy == v1beta1.Fail, RetainsVolumes: a.Volumes == v1beta1.RetainVolumes, exclude: a.Exclude}
 }
 
 // archiving is the first policy that matches and archives; nil if there is none. Weir's finalizer

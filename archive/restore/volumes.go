@@ -2,8 +2,11 @@ package restore
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 func volumeOf(claim *unstructured.Unstructured) string {
@@ -31,6 +34,18 @@ func (p *planning) prepareKind(i *item) {
 func free(volume *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "uid")
 	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "resourceVersion")
+}
+
+// FreedBy is the patch by which a volume waits for a claim of the name that its claim had. What an
+// archive has changed of it so that it stays is as it was before.
+func FreedBy(volume *unstructured.Unstructured) map[string]any {
+	spec := map[string]any{"claimRef": map[string]any{"uid": nil, "resourceVersion": nil}}
+	metadata := map[string]any{"uid": volume.GetUID(), "resourceVersion": volume.GetResourceVersion()}
+	if policy, _, retained := strings.Cut(volume.GetAnnotations()[v1beta1.RetainedAnnotation], "/"); retained {
+		spec["persistentVolumeReclaimPolicy"] = policy
+		metadata["annotations"] = map[string]any{v1beta1.RetainedAnnotation: nil}
+	}
+	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
 // prepareClaim gives a claim its volume back. If that is not there any more, or is another's, the
@@ -68,7 +83,7 @@ func (p *planning) freed(i *item, live *unstructured.Unstructured) string {
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		return "its volume is being deleted"
-	case get("spec", "persistentVolumeReclaimPolicy") != "Retain":
+	case uid != "" && get("spec", "persistentVolumeReclaimPolicy") != "Retain":
 		return "its volume is not retained: it is, or will be, deleted with its data"
 	case get("spec", "claimRef", "namespace") != i.ref.Namespace || get("spec", "claimRef", "name") != i.ref.Name:
 		return "its volume is no longer kept for it"

@@ -99,9 +99,7 @@ func (r *run) do(ctx context.Context, s *restore.Step) (uid types.UID, note stri
 	case restore.Create, restore.Replace:
 		return r.write(ctx, s, references)
 	case restore.Free:
-		patch := map[string]any{"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.Live.GetResourceVersion()},
-			"spec": map[string]any{"claimRef": map[string]any{"uid": nil, "resourceVersion": nil}}}
-		_, err := r.patch(ctx, s, patch)
+		_, err := r.patch(ctx, s, restore.FreedBy(s.Live))
 		return s.UID, "", err
 	}
 	return r.complete(ctx, s, references)

@@ -60,6 +60,12 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 			r.trees = append(r.trees, entryOf(t))
 		}
 	}
+	for _, e := range before {
+		r.gone = r.gone || !slices.ContainsFunc(all, func(t v1beta1.DeletedTree) bool { return t.Name == e.name })
+	}
+	r.gone = r.gone || len(purge) > 0
+	lost := r.gone
+	r.gone = false
 	r.countLocked()
 	r.mu.Unlock()
 	var errs []error
@@ -67,7 +73,16 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 		r.Log.Info("purging a deleted tree", "tree", t.Name, "durable", archive.Durable(t), "expires", t.Spec.ExpirationTime.String())
 		errs = append(errs, r.Archive.Purge(ctx, t))
 	}
-	return errors.Join(errs...)
+	if lost {
+		errs = append(errs, r.giveBack(ctx))
+	}
+	err = errors.Join(errs...)
+	if lost && err != nil {
+		r.mu.Lock()
+		r.gone = true
+		r.mu.Unlock()
+	}
+	return err
 }
 
 // writesLocked tells whether the tree of its root is to be written here.
@@ -99,6 +114,7 @@ func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int
 		r.Reporter.TreePurged(t.Name, t.UID, why)
 		r.metrics.recorded.WithLabelValues("evicted").Inc()
 		r.mu.Lock()
+		r.gone = true
 		r.dropLocked(e.name)
 		r.mu.Unlock()
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 
@@ -49,6 +50,7 @@ type Options struct {
 	Requester *request.Client
 	Reporter  *events.Reporter
 	Archive   *archive.Store
+	Volumes   typedcorev1.PersistentVolumeInterface
 	Most      int64 // bytes of all trees together; 0: DefaultMost
 	Registry  prometheus.Registerer
 	Log       logr.Logger
@@ -75,6 +77,7 @@ type Recorder struct {
 	along map[types.UID]types.UID // what was recorded with a root, by uids
 	trees []entry
 	read  bool // the catalogue has been
+	gone  bool // trees may be gone for which volumes were retained
 }
 
 // root is an object that is held until its tree is durable.
@@ -90,6 +93,7 @@ func New(o Options) *Recorder {
 		o.Most = DefaultMost
 	}
 	r := &Recorder{Options: o, metrics: newMetrics(o.Registry),
+		gone:  true,
 		roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
 		more: make(chan struct{}, 1), queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
@@ -217,7 +221,7 @@ func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 		DeletionTime: &u.Deleted, ExpirationTime: ptr.To(metav1.NewTime(now.Add(u.Archive.Retention))),
 	}}
 	reading := &reading{Recorder: r, Unrecorded: u, tree: tree, got: map[types.UID]uint64{}}
-	err := r.Archive.Write(ctx, tree, reading.objects(ctx))
+	err := r.Archive.Write(ctx, tree, r.retaining(ctx, u, tree, reading.objects(ctx)))
 	select {
 	case r.more <- struct{}{}:
 	default:
@@ -225,6 +229,7 @@ func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
+		r.gone = true
 		r.dropLocked(tree.Name)
 		if tree.Name != "" { // each attempt has another, and users are told once
 			err = errors.New(strings.ReplaceAll(err.Error(), tree.Name, "TREE"))

@@ -38,7 +38,27 @@ type Archive struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	Exclude []ResourceRule `json:"exclude,omitempty"`
+
+	// volumes is what becomes of the volumes of claims that are recorded. Leave: what their reclaim
+	// policy says. Retain: they stay, with their data, as long as the tree is kept; a claim that is
+	// restored is bound to its volume again, and what is not comes to what its reclaim policy said.
+	//
+	// +optional
+	// +kubebuilder:default=Leave
+	Volumes VolumeRetention `json:"volumes,omitempty"`
 }
+
+// VolumeRetention is what becomes of the volumes of recorded claims.
+//
+// +kubebuilder:validation:Enum=Leave;Retain
+type VolumeRetention string
+
+const (
+	// LeaveVolumes leaves them to their reclaim policy.
+	LeaveVolumes VolumeRetention = "Leave"
+	// RetainVolumes has them stay as long as the tree is kept.
+	RetainVolumes VolumeRetention = "Retain"
+)
 
 // DeletedTree is what was deleted with one object: the object, and all that it owned, or that was
 // in it. Its objects are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace unwraps.

@@ -19,6 +19,9 @@ const (
 	// KeptAnnotation is on an object that was garbage, and that a policy protects or a person keeps:
 	// why Weir released it from its owners instead.
 	KeptAnnotation = "weir.dev/kept"
+	// RetainedAnnotation is on a PersistentVolume that an archive has stay: POLICY/TREE/UID, its
+	// reclaim policy before, and where its claim was recorded, and with which uid.
+	RetainedAnnotation = "weir.dev/retained"
 	// RestoredAnnotation is on an object that was restored: TREE/UID, where it was recorded, and the
 	// uid that it had there.
 	RestoredAnnotation = "weir.dev/restored"

@@ -41,6 +41,7 @@ All have the prefix `weir.dev/`.
 | `weir.dev/confirm-delete` | annotation | what a policy wants confirmed | users | the uid of the object, or UID/DIGEST: the delete is confirmed |
 | `weir.dev/confirmed` | annotation | what has `weir.dev/confirm-delete` | Weir | when it was confirmed and by whom, with a seal |
 | `weir.dev/kept` | annotation | what was garbage, and a policy protects or a person keeps | Weir | why it was released from its owners |
+| `weir.dev/retained` | annotation | a PersistentVolume that an archive has stay | the controller; taken off by who restores | POLICY/TREE/UID: its reclaim policy before, the deleted tree, and the uid of its claim |
 | `weir.dev/restored` | annotation | what `kubectl weir restore` made | who restores | TREE/UID: the deleted tree, and the uid that it had there |
 | `weir.dev/drain` | annotation | a terminating Namespace | Weir | the wave that drains now |
 | `weir.dev/drain-since` | annotation | a terminating Namespace | Weir | when that wave began |
