@@ -17,7 +17,7 @@ func TestWatchThatEndsWhenItWasAskedToIsNotBehind(t *testing.T) {
 		e := newWatching(t)
 		e.whole()
 		lists := e.listsOf("configmaps")
-		for range 200 { // each watch takes 5 to 10 minutes
+		for range 190 { // 19 minutes: each watch takes 5 to 10, and the first of three hourly lists comes after 20
 			e.pass(6 * time.Second)
 			if why := e.behind("configmaps"); why != "" {
 				t.Fatal(why)
