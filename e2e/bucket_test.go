@@ -48,13 +48,13 @@ func TestTreesAreShippedToTheBucket(t *testing.T) {
 	w.make("cm a\nsec x owners=(a)\ncm b")
 	w.delete("a", background)
 	w.awaitGone("a", "x")
-	tree := w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) == "" })
+	w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) == "" })
 	bucket.down.Store(false)
 	p.controller.Kill()
 	if err := p.controller.Restart(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	tree = w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) != "" })
+	tree := w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) != "" })
 	w.until("its chunk is dropped", func(ctx context.Context) (bool, error) {
 		chunks, err := w.dynamic.Resource(archiveChunks).List(ctx, metav1.ListOptions{})
 		return err == nil && len(chunks.Items) == 0, err

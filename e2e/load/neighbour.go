@@ -65,9 +65,13 @@ type latency struct {
 	took time.Duration
 }
 
-// Get, Patch and Delete are the highest of the lowest p hundredths of each.
-func (a Answers) Get(p int) time.Duration    { return percentile(a.get, p) }
-func (a Answers) Patch(p int) time.Duration  { return percentile(a.patch, p) }
+// Get is the highest of the lowest p hundredths of the GETs.
+func (a Answers) Get(p int) time.Duration { return percentile(a.get, p) }
+
+// Patch is Get of the PATCHes.
+func (a Answers) Patch(p int) time.Duration { return percentile(a.patch, p) }
+
+// Delete is Get of the DELETEs.
 func (a Answers) Delete(p int) time.Duration { return percentile(a.deletes, p) }
 
 // percentile is by nearest rank (p is above 0 and at most 100); 0 if there are none.
