@@ -261,6 +261,7 @@ verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
 	cd e2e/cmd/release && $(GO) mod tidy -diff
 	cd weirtest && $(GO) mod tidy -diff
+	cd e2e/certs && $(GO) mod tidy -diff
 	cd .github && $(GO) mod tidy -diff
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
