@@ -24,8 +24,9 @@ const (
 	shownWithin = 4 * time.Second
 	// arriving is how long what a watch cache has may take to the graph.
 	arriving = 50 * time.Millisecond
-	// mostShowing is how many kinds are asked about at once.
-	mostShowing = 32
+	// mostShowing is how many kinds are asked about at once: more than Kubernetes has of its own.
+	// An API server makes each wait until its caches come on, which they do every 100 ms.
+	mostShowing = 64
 )
 
 // cachesFollow is the version since which a watch cache comes as far as it is asked for, also of a
