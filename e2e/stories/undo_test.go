@@ -23,7 +23,7 @@ spec:
   accessModes: [ReadWriteOnce]
   persistentVolumeReclaimPolicy: Retain
   storageClassName: ""
-  hostPath: {path: /tmp/story-STORY, type: DirectoryOrCreate}
+  hostPath: {path: /var/lib/story-STORY, type: DirectoryOrCreate}
   claimRef: {namespace: story-STORY, name: data-db-0}
 ---
 apiVersion: apps/v1

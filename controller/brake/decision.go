@@ -1,0 +1,74 @@
+package brake
+
+import (
+	"fmt"
+
+	"github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/policies/v1beta1"
+)
+
+// decide carries out what a person has decided, once, and tells whether something has changed.
+func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
+	proceeds := spec.Decision == v1beta1.ProceedHeld
+	if !proceeds && spec.Decision != v1beta1.DiscardHeld || spec == r.applied {
+		return false
+	}
+	items := r.sets.of(spec.Digest)
+	if why := r.undoable(spec, items); why != "" {
+		changed := r.outcome != why
+		r.outcome = why
+		return changed
+	}
+	if !k.carryOut(r, items, proceeds) {
+		return false
+	}
+	requeue := k.requeue
+	if r.requested {
+		requeue = k.requeueRequested
+	}
+	for _, i := range items {
+		requeue(i.uid)
+	}
+	r.applied = spec
+	what := "deleted"
+	if !proceeds {
+		what = "kept, and released from owners that are gone"
+	}
+	r.outcome = fmt.Sprintf("A person has decided that %s %s, by the digest %s.",
+		words.Count(len(items), "object is", "objects are"), what, spec.Digest)
+	k.Log.Info("a person has decided", "name", r.String(), "decision", string(spec.Decision), "digest", spec.Digest,
+		"objects", len(items))
+	return true
+}
+
+// undoable says why a decision about some objects cannot be carried out; "" if it can.
+func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string {
+	switch {
+	case r.requested && spec.Decision == v1beta1.DiscardHeld:
+		return "Discard is for what Weir has concluded, and nothing was done: these objects were deleted by request, " +
+			"which cannot be taken back. To keep what depends on one, delete it again with --cascade=orphan."
+	case len(items) == 0:
+		return fmt.Sprintf("The decision is about %s, which is not what is held: that was decided before Weir was restarted or the cluster restored, or more goes with it by now. Look again, and decide about the digest in the status.", spec.Digest)
+	}
+	return ""
+}
+
+// carryOut lets objects go, or keeps them, unless the history has gone back since it was looked at:
+// that voids decisions.
+func (k *keeper) carryOut(r *record, items []item, proceeds bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.history != k.Brake.history:
+		return false
+	case r.requested:
+		k.proceed(items)
+	case !proceeds:
+		for _, i := range items {
+			k.discarded[i.uid] = r.kind
+		}
+	default:
+		k.ledger.Decided(r.kind, uidsOf(items))
+	}
+	return true
+}
