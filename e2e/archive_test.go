@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
@@ -30,13 +31,7 @@ func TestWhatIsDeletedIsArchivedWhole(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
 			w, p := newPaired(t, m, o)
-			w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  archive: {retentionSeconds: 3600}
-  failurePolicy: Fail`)
-			w.awaitFinalizerAdded("cm")
+			w.archives("")
 			const each = 15
 			roots := numbered("root", 4)
 			var all []string
@@ -115,4 +110,17 @@ func TestWhatIsDeletedIsArchivedWhole(t *testing.T) {
 			})
 		})
 	}
+}
+
+// archives has ConfigMaps recorded for an hour, and held until they are; more is what else the
+// archive says.
+func (w *fixture) archives(more string) {
+	w.Helper()
+	w.policy("DeletionPolicy", fmt.Sprintf(`
+  match:
+    resources: [{apiGroups: [""], resources: [configmaps]}]
+    HERE
+  archive: {retentionSeconds: 3600%s}
+  failurePolicy: Fail`, more))
+	w.awaitFinalizerAdded("cm")
 }

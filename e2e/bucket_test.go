@@ -30,13 +30,7 @@ func TestTreesAreShippedToTheBucket(t *testing.T) {
 	server := httptest.NewServer(bucket)
 	t.Cleanup(server.Close)
 	w, p := newPaired(t, replace, plane.Options{})
-	w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  archive: {retentionSeconds: 3600}
-  failurePolicy: Fail`)
-	w.awaitFinalizerAdded("cm")
+	w.archives("")
 	if _, err := w.typed.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "weir-archive-bucket"}, StringData: map[string]string{"region": "r", "insecure": "true",
 			"endpoint": strings.TrimPrefix(server.URL, "http://"), "bucket": "deleted", "accessKey": "a", "secretKey": "b"},

@@ -86,13 +86,7 @@ func TestADeletedNamespaceIsBroughtBack(t *testing.T) {
 func TestALeafIsRecorded(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
 		w.make("cm before")
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  archive: {retentionSeconds: 3600}
-  failurePolicy: Fail`)
-		w.awaitFinalizerAdded("cm")
+		w.archives("")
 		w.make(`
 			cm one
 			cm two

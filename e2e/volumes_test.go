@@ -18,13 +18,7 @@ import (
 func TestAVolumeComesBackWithItsClaim(t *testing.T) {
 	t.Parallel()
 	w, _ := newPaired(t, replace, plane.Options{Controllers: plane.WithoutCollectors})
-	w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    HERE
-  archive: {retentionSeconds: 3600, volumes: Retain}
-  failurePolicy: Fail`)
-	w.awaitFinalizerAdded("cm")
+	w.archives(", volumes: Retain")
 	w.make("cm a")
 	w.applyText(fmt.Sprintf(`
 {"apiVersion": "v1", "kind": "List", "items": [
