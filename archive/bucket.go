@@ -76,7 +76,8 @@ func newBucket(secret *corev1.Secret) (*Bucket, error) {
 
 // Cluster tells clusters apart that share a bucket: the uid of the namespace kube-system.
 func (s *Store) Cluster(ctx context.Context) (string, error) {
-	u, err := s.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	namespaces := s.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	u, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("read the namespace %s: %w", metav1.NamespaceSystem, err)
 	}
@@ -89,8 +90,8 @@ func (s *Store) Ship(ctx context.Context, b *Bucket, cluster string, tree *v1bet
 	prefix := cluster + "/" + tree.Name
 	for c, err := range s.chunks(ctx, tree) {
 		if err == nil {
-			_, err = b.client.PutObject(ctx, b.name, objectName(prefix, c.Sequence), bytes.NewReader(c.Sealed), int64(len(c.Sealed)),
-				minio.PutObjectOptions{ContentType: "application/octet-stream"})
+			_, err = b.client.PutObject(ctx, b.name, objectName(prefix, c.Sequence), bytes.NewReader(c.Sealed),
+				int64(len(c.Sealed)), minio.PutObjectOptions{ContentType: "application/octet-stream"})
 		}
 		if err != nil {
 			return fmt.Errorf("ship DeletedTree %s: %w", tree.Name, err)
@@ -115,10 +116,12 @@ func (s *Store) DropShipped(ctx context.Context, b *Bucket, tree *v1beta1.Delete
 		}
 		left = append(left, i)
 		shipped, err := b.read(ctx, tree, i)
-		if minio.ToErrorResponse(errors.Unwrap(err)).Code == minio.NoSuchKey || err == nil && !bytes.Equal(shipped.Sealed, there.Sealed) {
-			differs = fmt.Errorf("the bucket %s does not have chunk %d of DeletedTree %s", b.name, i, tree.Name)
-		} else if err != nil {
+		lost := minio.ToErrorResponse(errors.Unwrap(err)).Code == minio.NoSuchKey
+		switch {
+		case err != nil && !lost:
 			return err
+		case lost, !bytes.Equal(shipped.Sealed, there.Sealed):
+			differs = fmt.Errorf("the bucket %s does not have chunk %d of DeletedTree %s", b.name, i, tree.Name)
 		}
 	}
 	if differs != nil && len(left) == int(tree.Status.Chunks) {
@@ -130,7 +133,8 @@ func (s *Store) DropShipped(ctx context.Context, b *Bucket, tree *v1beta1.Delete
 	}
 	for _, i := range left {
 		name := chunkName(tree.Name, i)
-		if err := s.client.Resource(chunkKind).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		err := s.client.Resource(chunkKind).Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete ArchiveChunk %s, which was shipped: %w", name, err)
 		}
 	}
@@ -173,7 +177,8 @@ func (b *Bucket) Trees(ctx context.Context, cluster string) iter.Seq2[string, er
 func (b *Bucket) Remove(ctx context.Context, cluster, tree string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	objects := b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: cluster + "/" + tree + "/", Recursive: true})
+	below := minio.ListObjectsOptions{Prefix: cluster + "/" + tree + "/", Recursive: true}
+	objects := b.client.ListObjects(ctx, b.name, below)
 	for o := range objects {
 		err := o.Err
 		if err == nil {

@@ -179,11 +179,16 @@ func (r *reading) take(kind schema.GroupResource, raw json.RawMessage, wanted ma
 
 // miss names objects that are not recorded as they go.
 func (r *reading) miss(refs []graph.Ref, why string) {
-	s := &r.tree.Status
-	s.MissedObjects += int64(len(refs))
 	for _, ref := range refs {
-		if r.got[ref.UID] = gone; len(s.Missed) < mostMissed {
-			s.Missed = append(s.Missed, v1beta1.MissedObject{Object: words.Cut(ref.String(), 640), Why: words.Cut(why, 1024)})
-		}
+		r.got[ref.UID] = gone
+		missed(r.tree, ref.String(), why)
+	}
+}
+
+// missed counts an object that the tree lacks, and names the first ones.
+func missed(tree *v1beta1.DeletedTree, object, why string) {
+	s := &tree.Status
+	if s.MissedObjects++; len(s.Missed) < mostMissed {
+		s.Missed = append(s.Missed, v1beta1.MissedObject{Object: words.Cut(object, 640), Why: words.Cut(why, 1024)})
 	}
 }

@@ -95,7 +95,8 @@ func New(o Options) *Recorder {
 	r := &Recorder{Options: o, metrics: newMetrics(o.Registry),
 		gone:  true,
 		roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
-		more: make(chan struct{}, 1), queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
+		more:  make(chan struct{}, 1),
+		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
 	return r
 }

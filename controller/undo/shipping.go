@@ -28,7 +28,8 @@ func (r *Recorder) shipping(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.ship(ctx); err != nil && ctx.Err() == nil {
 			r.metrics.recorded.WithLabelValues("unshipped").Inc()
-			r.Log.Info("cannot ship deleted trees to the bucket, will try again: they stay in the cluster, within --archive-mib", "err", err.Error())
+			r.Log.Info("cannot ship deleted trees to the bucket, will try again: they stay in the cluster, within --archive-mib",
+				"err", err.Error())
 		}
 		_ = await.Pause(ctx, shipPause)
 		select {

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/weir-dev/weir/archive"
-	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -75,10 +74,7 @@ func (r *Recorder) retain(ctx context.Context, tree *v1beta1.DeletedTree, raw []
 	if must || ctx.Err() != nil {
 		return err
 	}
-	tree.Status.MissedObjects++
-	if len(tree.Status.Missed) < mostMissed {
-		tree.Status.Missed = append(tree.Status.Missed, v1beta1.MissedObject{Object: "persistentvolumes " + claim.Spec.VolumeName, Why: words.Cut(err.Error(), 1024)})
-	}
+	missed(tree, "persistentvolumes "+claim.Spec.VolumeName, err.Error())
 	return nil
 }
 
@@ -99,7 +95,9 @@ func (r *Recorder) reclaim(ctx context.Context, v *corev1.PersistentVolume, poli
 // that before anything is retained for it.
 func (r *Recorder) giveBack(ctx context.Context) error {
 	var retained []*corev1.PersistentVolume
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return r.Volumes.List(ctx, o) })
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return r.Volumes.List(ctx, o)
+	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		v := o.(*corev1.PersistentVolume)
 		if v.Annotations[v1beta1.RetainedAnnotation] != "" {
