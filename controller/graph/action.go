@@ -31,7 +31,7 @@ var verbNames = [...]string{"keep", "wait", "look", "delete", "release", "unbloc
 
 func (v Verb) String() string { return verbNames[v] }
 
-// Words say what is to be done with an object, which is called so: "delete it".
+// Words says what is to be done with an object that is called so: "delete it".
 func (a *Action) Words(object string) string {
 	switch a.Verb {
 	case Release:
@@ -59,8 +59,8 @@ func (r Ref) String() string {
 }
 
 // Action is the one thing to do about an object, as far as the graph knows. It carries all that the
-// request needs; every request is to be made with the uid and the resourceVersion of Object as
-// preconditions, so that a decision can only be carried out on what it was made about.
+// request needs. Each request must have the uid and the resourceVersion of Object as preconditions,
+// so that a decision is carried out only on what it was made about.
 type Action struct {
 	Verb   Verb
 	Object Ref
@@ -69,15 +69,15 @@ type Action struct {
 	LowPriority bool                       // Lookup: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
 	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
-	AwaitedBy   []Claim                    // Delete: all such owners. They may be told to orphan yet, so they are read live before the object is deleted
+	AwaitedBy   []Claim                    // Delete: all such owners; to be read live, since they may orphan yet
 	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
 	Inferred    Inference                  // Delete: what it rests on, if no owner was seen to be deleted
-	Dependents  int32                      // Delete: references of other objects that are to it
+	Dependents  int32                      // Delete: how many references there are to it
 	Owners      []metav1.OwnerReference    // Release, Unblock: the references that the object is to have
 	Finalizer   string                     // Unfinalize: one that comes off; ours may do so besides
 	Finalizers  []string                   // Unfinalize: the ones that stay
-	Unseen      string                     // Wait: for kinds that may hold dependents which the graph has not seen
-	Kept        string                     // Release: why the object is kept, which would be deleted otherwise; empty: it would not be
+	Unseen      string                     // Wait: kinds that may hold dependents which the graph has not seen
+	Kept        string                     // Release: why the object is not deleted; empty: nothing would delete it
 
 	// Why says, for people, what the decision rests on. Stable, sorted where it lists.
 	Why string
@@ -89,21 +89,22 @@ type Action struct {
 	Mismatched *metav1.OwnerReference
 }
 
-// Request tells whether the action asks something of the API server.
+// Request reports whether the action asks something of the API server.
 func (a Action) Request() bool { return a.Verb > Wait }
 
-// Same tells whether two actions are the same decision: what is done, on which version of what. The
-// words may differ, so may which owner is the first and how many dependents there are, and so may
-// the lists that a lookup rests on: it is the same question.
+// Same reports whether two actions are the same decision about the same version of an object. It
+// ignores words, the owner that is named first, the number of dependents, and the lists and history
+// of a lookup.
 func (a Action) Same(b Action) bool {
 	a.Claim.Lists, b.Claim.Lists = 0, 0
 	a.Claim.History, b.Claim.History = 0, 0
 	return a.Verb == b.Verb && a.Unresolvable == b.Unresolvable && (!a.Request() ||
-		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority && a.Propagation == b.Propagation && a.Inferred == b.Inferred && a.Finalizer == b.Finalizer &&
+		a.Object == b.Object && a.Claim == b.Claim && a.LowPriority == b.LowPriority &&
+			a.Propagation == b.Propagation && a.Inferred == b.Inferred && a.Finalizer == b.Finalizer &&
 			slices.EqualFunc(a.Owners, b.Owners, sameReference) && slices.Equal(a.Finalizers, b.Finalizers))
 }
 
-// sameReference compares what references say; their optional booleans are pointers.
+// sameReference compares references by value: their optional booleans are pointers.
 func sameReference(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID && bitsOf(&a) == bitsOf(&b)
 }
@@ -131,7 +132,7 @@ func (a Action) String() string {
 // Unresolvable is why a reference cannot be resolved: what a user has to repair.
 type Unresolvable uint8
 
-// Why not; Resolvable says that it can be.
+// The reasons. Resolvable is none.
 const (
 	Resolvable    Unresolvable = iota
 	UnservedKind               // no such apiVersion and kind
@@ -141,14 +142,17 @@ const (
 	TooManyOwners              // the object has more owner references than are followed
 )
 
-var unresolvableNames = [...]string{"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner", "too-many-owners"}
+var unresolvableNames = [...]string{
+	"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner",
+	"too-many-owners",
+}
 
 func (t Unresolvable) String() string { return unresolvableNames[t] }
 
-// String names the owner as people do.
+// String returns the owner as people name it.
 func (c Claim) String() string { return words.Printable(c.Kind) + " " + nsName(c.place(), c.Name) }
 
-// place is the namespace in which the claimed owner would be.
+// place returns the namespace in which the claimed owner would be.
 func (c Claim) place() string {
 	if c.Namespaced {
 		return c.Namespace
@@ -156,7 +160,7 @@ func (c Claim) place() string {
 	return ""
 }
 
-// nsName is a name as it is shown: whoever made the object, or wrote the reference, has chosen it.
+// nsName returns a name as it is shown. It is made printable, since users choose it.
 func nsName(ns, name string) string {
 	if ns != "" {
 		name = ns + "/" + name

@@ -7,12 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a namespace holds goes with it, and so do the objects of a definition, although nothing of
-// it refers to either. What depends on it has to be found as well, so each object is gone through;
-// Weigh counts only.
+// A namespace takes its contents with it, and a definition its objects, although these do not refer
+// to it. A cascade visits each of them, because their dependents go too; Weigh only counts them.
 
-// along has that go with a node, if it is a namespace or a definition.
-func (f *cascade) along(n *node) {
+// addContents marks as deleted what goes with a node that is a namespace or a definition.
+func (f *cascade) addContents(n *node) {
 	switch f.g.slots[n.slot].GroupResource() {
 	case namespacesKind:
 		f.content(n.name)
@@ -21,8 +20,8 @@ func (f *cascade) along(n *node) {
 	}
 }
 
-// content has everything in a namespace go; what Kubernetes itself puts into each, where that is
-// asked for.
+// content marks as deleted everything in a namespace; what Kubernetes itself puts there only if
+// usual is set.
 func (f *cascade) content(namespace string) {
 	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
 	if inv == nil {
@@ -41,7 +40,7 @@ func (f *cascade) content(namespace string) {
 	}
 }
 
-// instances has every object of a kind go.
+// instances marks as deleted every object of a kind.
 func (f *cascade) instances(kind schema.GroupResource) {
 	slotID := f.g.slotIDs[kind]
 	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
@@ -58,8 +57,8 @@ func (f *cascade) instances(kind schema.GroupResource) {
 	}
 }
 
-// ofKind are the nodes of a kind. The first to be asked for takes a step for each node there is,
-// and others then none: a user may have any number of definitions go.
+// ofKind returns the nodes of a kind. The first call costs a step for each node of the graph, later
+// ones cost nothing: a user may delete any number of definitions.
 func (f *cascade) ofKind(slotID uint32) []uint32 {
 	if f.byKind != nil {
 		return f.byKind[slotID]

@@ -12,16 +12,17 @@ import (
 type Basis struct {
 	Object     Ref
 	Dependents int32
-	// Inference is the zero value if an owner was seen to be deleted. Where it is not Settled it
-	// says what the delete would be concluded from if this graph never comes to know more.
+	// Inference is zero if an owner was seen to be deleted. If Settled is false, it is what the
+	// delete is inferred from if this graph learns nothing more.
 	Inference Inference
-	// Settled: all owners are gone, or wait for the object. If not, an owner is there or is not
-	// known: this graph is behind, or the other collector knows better, or is wrong.
+	// Settled is true if all owners are gone, or wait for the object. If not, an owner is there or
+	// is not known: this graph is behind, or the other collector knows better, or is wrong.
 	Settled bool
 }
 
-// BasisOf tells what a delete of an object by another collector rests on. Without Object it is not
-// in the graph, or names no owners. While everything is listed again nothing is settled.
+// BasisOf returns what a delete of an object by another collector rests on. It is zero if the
+// object is not in the graph, or has no owners. While everything is listed again, nothing is
+// settled.
 func (g *Graph) BasisOf(uid types.UID) Basis {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -45,7 +46,7 @@ func (g *Graph) BasisOf(uid types.UID) Basis {
 	return Basis{}
 }
 
-// openOwner is the first reference of which it is not known that the owner is gone or waits; nil if
+// openOwner returns the first reference whose owner is not known to be gone or waiting; nil if
 // there is none.
 func (g *Graph) openOwner(n *node) *edge {
 	for i := range n.owners {
@@ -56,7 +57,8 @@ func (g *Graph) openOwner(n *node) *edge {
 	return nil
 }
 
-// kindOfClaim is the kind that a claim means; one made of its words, where the cluster serves none.
+// kindOfClaim returns the kind that a claim means, or one made of its words if the cluster serves
+// none.
 func (g *Graph) kindOfClaim(id uint32) schema.GroupResource {
 	c := g.claims.at(id)
 	if slotID := g.typeInfos[c.typ].slot; slotID != 0 {

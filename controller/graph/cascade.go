@@ -9,37 +9,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Counted is how many objects of a kind there are, or would be deleted with something, and a few of
-// their names.
+// Counted is a number of objects of one kind, with a few of their names.
 type Counted struct {
 	Kind  schema.GroupResource
 	Count int
-	Names []string // up to three, sorted; namespace/name where the namespace is not understood
+	Names []string // up to three, sorted; namespace/name where the namespace is not implied
 }
 
-// someNames is how many names tell a reader what it is about.
+// someNames is how many names of a kind are shown.
 const someNames = 3
 
 // Cascade counts what would also be deleted if an object is deleted with its dependents: every
 // object that depends on it and has no reference left that keeps it (see stays). Dependents of kept
 // kinds lose their reference to the object, and stay if they have no other; further down all are
-// deleted. It is the least set for which that holds, as collectors find it: in a cycle that
-// something outside leads to, none goes first. With a namespace among it goes what it holds, with a
-// definition all of its kind; not with the object itself: Filled and Instances count that.
+// deleted. Objects that own each other keep each other, as for a collector. A namespace among what
+// goes takes its contents with it, and a definition its objects. What the object itself contains is
+// not counted: Filled and Instances do that.
 //
-// The names are the first three. False: it is at least that much. The object is not in the graph,
-// or a kind that may hold dependents is not listed yet. Kinds that fail to list, or may not be
-// listed, do not count for that.
+// The names are the first three. It returns false if there may be more: the object is not in the
+// graph, or a kind that may hold dependents is not listed yet. Kinds that fail to list, or may not
+// be listed, do not matter for that.
 //
-// It costs a step for each reference of what would be deleted, and of what loses an owner and
-// stays. Where a definition is among it, it is one for each object in the graph.
+// The cost is a step for each reference of what would be deleted or would lose an owner; with a
+// definition among it, a step for each object in the graph.
 func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
 	counted, known, _ := g.CascadeWithin(Search{UID: uid, Kept: kept}, 0)
 	return counted, known
 }
 
-// Goes is the object of a Search, and what goes with it, each as the graph saw it last. Of the
-// namespace of a Search that is all that is in it, also what Kubernetes itself puts there.
+// Goes returns the object of a Search and what goes with it, each as the graph saw it last. For the
+// namespace of a Search that includes what Kubernetes itself puts there.
 func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 	entryID := g.find(s.UID)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -49,14 +48,14 @@ func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 		usual: s.Namespace != ""}
 	all = []Ref{g.refOf(g.entries.at(entryID).node)}
 	f.found = func(id uint32) {
-		f.along(g.nodes.at(id))
+		f.addContents(g.nodes.at(id))
 		all = append(all, g.refOf(id))
 	}
 	return all, f.play(s)
 }
 
-// CascadeWithin is Cascade of all that a Search says, which stops counting after so many references
-// and says then that it did; 0 is no bound.
+// CascadeWithin is Cascade for all that a Search says. It stops after most references, and cut is
+// true then; 0 is no bound.
 func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut bool) {
 	entryID := g.find(s.UID)
 	alone := s.Namespace == "" && s.Instances.Empty()
@@ -64,10 +63,10 @@ func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut boo
 		return nil, false, false
 	}
 	f := cascade{
-		g: g, root: entryID, most: most, namespace: g.namespaces.ids[s.Namespace], kept: s.Kept, keeps: map[uint32]bool{},
-		left: map[uint32]int32{}, counted: map[uint32]*Counted{},
+		g: g, root: entryID, most: most, namespace: g.namespaces.ids[s.Namespace], kept: s.Kept,
+		keeps: map[uint32]bool{}, left: map[uint32]int32{}, counted: map[uint32]*Counted{},
 	}
-	f.found = func(id uint32) { f.along(g.nodes.at(id)) }
+	f.found = func(id uint32) { f.addContents(g.nodes.at(id)) }
 	if alone {
 		f.namespace = g.nodes.at(g.entries.at(entryID).node).namespace
 	}
@@ -75,8 +74,8 @@ func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut boo
 	return f.sorted(), known && !f.spent(), f.spent()
 }
 
-// play has go what a Search says, and all that goes with it. False: there may be more, since a kind
-// is not listed yet, or the object is not in the graph and something depends on it.
+// play marks as deleted what a Search says, and all that goes with it. known is false if there may
+// be more: a kind is not listed yet, or the object is not in the graph and something depends on it.
 func (f *cascade) play(s Search) (known bool) {
 	onlyNamespaced := f.g.begin(f, f.root)
 	if !s.Instances.Empty() {
@@ -89,27 +88,27 @@ func (f *cascade) play(s Search) (known bool) {
 	return f.g.knows(f.root, onlyNamespaced && s.Namespace == "" && s.Instances.Empty())
 }
 
-// cascade is how far a count has come.
+// cascade is a simulated deletion, as far as it has come.
 type cascade struct {
 	g         *Graph
-	root      uint32 // entry of the object whose own dependents of some kinds are kept
+	root      uint32 // entry of the deleted object: its own dependents of kept kinds stay
 	namespace uint32 // of what is deleted
 	kept      func(schema.GroupResource) bool
 	keeps     map[uint32]bool     // by slot: what kept said
 	left      map[uint32]int32    // by node that lost an owner: references that still keep it; 0: it is deleted, too
 	counted   map[uint32]*Counted // nil: nothing is counted
-	found     func(id uint32)     // called with each; may be nil
-	todo      []uint32            // nodes that are deleted, whose dependents have not heard of it
-	most      int                 // references, and objects that go along, that are looked at; 0: all
-	looked    int                 // those that were
+	found     func(id uint32)     // called with each node that goes; may be nil
+	todo      []uint32            // deleted nodes whose dependents are not visited yet
+	most      int                 // how many references and contents are looked at; 0: all
+	looked    int                 // how many were
 	byKind    [][]uint32          // by slot: its nodes; nil before a definition is deleted
 	usual     bool                // what Kubernetes itself puts into each namespace goes, too
 }
 
-// spent tells whether no more may be looked at.
+// spent reports whether no more may be looked at.
 func (f *cascade) spent() bool { return f.most > 0 && f.looked >= f.most }
 
-// begin is with a node that is deleted whoever keeps it.
+// begin marks a node as deleted, whoever owns it, and queues its dependents.
 func (f *cascade) begin(id uint32) {
 	f.left[id] = 0
 	if !f.g.leavesOrphans(id) {
@@ -125,7 +124,7 @@ func (f *cascade) run() {
 	}
 }
 
-// drop takes an owner from all who depend on it.
+// drop removes an owner from all that depend on it.
 func (f *cascade) drop(owner uint32) {
 	g := f.g
 	for c := g.entries.at(g.nodes.at(owner).entry).claim; c != 0; c = g.claims.at(c).next {
@@ -143,8 +142,8 @@ func (f *cascade) drop(owner uint32) {
 	}
 }
 
-// lose takes one reference from a node. Where it is kept, those to the root are taken off: it goes
-// as its other owners do, and stays if it has none.
+// lose removes one reference from a node. A node of a kept kind loses all that are to the root at
+// once: it goes as its other owners do, and stays if it has none.
 func (f *cascade) lose(id uint32, c *claim) {
 	n := f.g.nodes.at(id)
 	left, seen := f.left[id]
@@ -172,14 +171,13 @@ func (f *cascade) lose(id uint32, c *claim) {
 	f.goes(id)
 }
 
-// gone tells whether a node is deleted, as far as is known.
+// gone reports whether a node is marked as deleted.
 func (f *cascade) gone(id uint32) bool {
 	left, seen := f.left[id]
 	return seen && left == 0
 }
 
-// goes is with a node that is deleted, too: it is counted, and told of, and its dependents will
-// hear of it.
+// goes marks a node as deleted, counts it, passes it to found and queues its dependents.
 func (f *cascade) goes(id uint32) {
 	n := f.g.nodes.at(id)
 	f.left[id] = 0
@@ -202,10 +200,9 @@ func (g *Graph) keeping(n *node) (keep int32) {
 	return keep
 }
 
-// stays tells whether an owner keeps its dependents: not one that is absent, that waits for them,
-// that is being deleted, or that is about to be because its own owners are absent. What is in doubt
-// keeps; so does an owner that lets go, since the reference to it is taken off before anything is
-// collected.
+// stays reports whether an owner keeps its dependents. It does not if it is absent, waits for them,
+// is being deleted, or is about to be because its own owners are absent or wait. An owner in doubt
+// keeps. So does one that orphans: the reference to it is removed before anything is collected.
 func (g *Graph) stays(c *claim) bool {
 	if c.verdict != present || c.owner == 0 {
 		return c.verdict != absent && c.verdict != waiting
@@ -217,7 +214,7 @@ func (g *Graph) stays(c *claim) bool {
 	}))
 }
 
-// toRoot counts the references of a node to what is deleted, and those of them that keep it.
+// toRoot counts the references of a node to the root, and those of them that keep it.
 func (f *cascade) toRoot(n *node) (all int, keep int32) {
 	for _, e := range n.owners {
 		if c := f.g.claims.at(e.claim); c.entry == f.root {

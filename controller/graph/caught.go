@@ -8,17 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Caught is an object that goes, or an example of a kind of which some do.
+// Caught is an object that goes, or an example of its kind.
 type Caught struct {
 	Ref
 	Version, KindName string // by which it is read
 }
 
-// Catch finds the objects of wanted kinds that go with an object, but for its own dependents of
-// kept kinds; sorted. What is being deleted already is not among them. It looks at most references,
-// and ends there. complete is false if there may be others: it ended, a kind is not listed yet, or
-// the object is not in the graph and something depends on it.
-func (g *Graph) Catch(uid types.UID, kept, wanted func(schema.GroupResource) bool, most int) (caught []Caught, complete bool) {
+// Catch returns the objects of wanted kinds that go with an object, sorted. The object's own
+// dependents of kept kinds stay. What is being deleted already is left out. Catch looks at no more
+// than most references. complete is false if there may be others: the bound was reached, a kind is
+// not listed yet, or the object is not in the graph and something depends on it.
+func (g *Graph) Catch(
+	uid types.UID, kept, wanted func(schema.GroupResource) bool, most int,
+) (caught []Caught, complete bool) {
 	entryID := g.find(uid)
 	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
 	want := map[uint32]bool{} // by slot
@@ -44,7 +46,8 @@ func (g *Graph) caught(id uint32) Caught {
 	return Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind}
 }
 
-// begin has a cascade begin with an object, and tells whether its dependents are in a namespace.
+// begin begins a cascade with an object, and reports whether only namespaced objects can depend on
+// it.
 func (g *Graph) begin(f *cascade, entryID uint32) (onlyNamespaced bool) {
 	if entryID == 0 {
 		return true
@@ -57,17 +60,17 @@ func (g *Graph) begin(f *cascade, entryID uint32) (onlyNamespaced bool) {
 	return onlyNamespaced
 }
 
-// knows tells whether all that depends on an object is known.
+// knows reports whether all that depends on an object has been seen.
 func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
 	unseen := entryID != 0 && g.entries.at(entryID).node == 0 && g.entries.at(entryID).claim != 0
 	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
 }
 
-// Holds finds, for each wanted kind of which the namespace of a Search holds objects, one of them;
-// sorted. What Kubernetes itself puts into every namespace does not count. Of Instances it tells
-// whether there are any. False: there may be others, since a kind is not listed yet.
+// Holds returns, sorted, one object of each wanted kind in the namespace of a Search, without what
+// Kubernetes itself puts into every namespace. With Instances it says whether there are any of that
+// kind. complete is false if there may be others, since a kind is not listed yet.
 //
-// It costs a few steps for each kind that the namespace holds.
+// The cost is a few steps for each kind in the namespace.
 func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
 	if !s.Instances.Empty() {
 		slot := &g.slots[g.slotIDs[s.Instances]] // the first is no kind's
@@ -93,29 +96,29 @@ func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds [
 
 // Search says what is deleted.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty
-	// for none.
+	// UID is an object that is deleted with its dependents, except its own of kept kinds. It may be
+	// empty.
 	UID  types.UID
 	Kept func(schema.GroupResource) bool
-	// Namespace is one of which everything goes; empty for none.
+	// Namespace is a namespace whose contents go. It may be empty.
 	Namespace string
-	// Instances is a kind of which every object goes, with its dependents; the zero value for none.
+	// Instances is a kind whose objects all go, with their dependents. It may be zero.
 	Instances schema.GroupResource
 }
 
-// Going are the uids of all that goes, in no order: at any depth, and with a namespace or a
-// definition what it holds. What is being deleted already is not among them, nor what Kubernetes
-// itself puts into every namespace. It looks at most references and objects, and complete is as of
-// Catch.
+// Going returns the uids of all that goes with a Search: dependents at any depth, and the contents
+// of namespaces and definitions. The order is undefined. What is being deleted already is left out,
+// and so is what Kubernetes itself puts into every namespace. Going looks at no more than most
+// references and objects; complete is as in Catch.
 //
-// It costs what Cascade does, besides a step for each object in the graph with Instances, and for
-// each one in a namespace that goes.
+// The cost is that of Cascade, plus a step for each object in the graph with Instances, and for
+// each object in a namespace that goes.
 func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
 	entryID := g.find(s.UID)
 	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
-		f.along(n)
+		f.addContents(n)
 		if n.flags&deleting == 0 && !g.isUsual(n) {
 			uids = append(uids, g.uidOf(n.entry))
 		}

@@ -29,8 +29,8 @@ type claimKey struct {
 	name                  string
 }
 
-// claimTable finds claims by what they say. The agenda has those whose answer may change without an
-// event: failed lookups, and owners that were found by a lookup alone.
+// claimTable holds the claims and finds them by what they say. The agenda has those whose answer
+// may change without an event: failed lookups, and owners that only a lookup has found.
 type claimTable struct {
 	slab[claim]
 	byKey     index[claimKey]
@@ -43,10 +43,10 @@ func newClaimTable() claimTable {
 	return claimTable{byKey: newIndex[claimKey](), reason: map[uint32]string{}}
 }
 
-// key is what tells a claim from others.
+// key returns what identifies a claim.
 func (c *claim) key() claimKey { return claimKey{c.entry, c.typ, c.namespace, c.name} }
 
-// find returns the claim that says what k does, 0 if there is none.
+// find returns the claim with a key, 0 if there is none.
 func (t *claimTable) find(k claimKey) uint32 {
 	return t.byKey.get(k, func(id uint32) bool { return t.at(id).key() == k })
 }
@@ -89,7 +89,7 @@ const (
 	lookedAbsent // final: uids never return
 )
 
-// edgeBits keep the two optional booleans of an owner reference as they were written.
+// edgeBits hold the two optional booleans of an owner reference as they were written, and notes.
 type edgeBits uint8
 
 const (
@@ -98,10 +98,10 @@ const (
 	blockSet
 	blockTrue
 
-	// What follows is noted of an edge, and no part of the reference.
+	// The notes are no part of the reference: see noteEdit.
 
-	written // into an object that was there already, after the owner was deleted
-	edited  // by an edit of an object that was there already, while the owner was not known to be there
+	written // by an edit, after the owner was deleted
+	edited  // by an edit, while the owner was not known to be there
 
 	notes = written | edited
 )
@@ -129,7 +129,7 @@ func (e edge) blocks() int32 {
 	return 0
 }
 
-// isTrue and isFalse are what all optional booleans point to: they are never written through.
+// isTrue and isFalse are what all optional booleans point to. They must not be written through.
 var isTrue, isFalse = true, false
 
 func optional(set, value bool) *bool {
@@ -142,7 +142,7 @@ func optional(set, value bool) *bool {
 	return &isFalse
 }
 
-// reference is the owner reference as the object has it.
+// reference returns the owner reference of an edge as the object has it.
 func (g *Graph) reference(e edge) metav1.OwnerReference {
 	c := g.claims.at(e.claim)
 	k := g.types.val(c.typ)
@@ -153,7 +153,7 @@ func (g *Graph) reference(e edge) metav1.OwnerReference {
 	}
 }
 
-// sameOwners compares what the graph has with what was observed, without making strings.
+// sameOwners reports whether edges are the references that were observed. It allocates no strings.
 func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 	if len(edges) != len(refs) {
 		return false
@@ -169,9 +169,9 @@ func (g *Graph) sameOwners(edges []edge, refs []metav1.OwnerReference) bool {
 	return true
 }
 
-// setOwners replaces the references of an object. Replaced, not compared piece by piece: there is
-// no second way for an edge to come into being. Claims that both lists make keep what is known of
-// them. fresh: the object comes, or goes.
+// setOwners replaces the references of an object. It never patches them, so that an edge comes into
+// being in one way only. Claims that both lists make keep what is known of them. fresh is true if
+// the object comes, or goes.
 func (g *Graph) setOwners(id uint32, refs []metav1.OwnerReference, fresh bool) {
 	g.markCycle(id)
 	n := g.nodes.at(id)
@@ -224,7 +224,8 @@ func (g *Graph) disconnect(e edge) {
 	}
 }
 
-// count changes how many references a node has. Only the steps from and to none change a decision.
+// count changes how many references a node has. A decision changes only when a number comes from or
+// goes to zero.
 func (g *Graph) count(id uint32, dependents, blocking int32) {
 	n := g.nodes.at(id)
 	had, blocked := n.dependents > 0, n.blocking > 0
@@ -290,8 +291,8 @@ func (g *Graph) dropClaim(id uint32) {
 	g.leave(entryID)
 }
 
-// judge says what a claim means now, and which node it means. A node counts only if it is exactly
-// what the claim says: the same uid under another kind, name or namespace proves nothing.
+// judge returns what a claim means now, and which node it means. A node counts only if it is
+// exactly what the claim says: the same uid under another kind, name or namespace proves nothing.
 func (g *Graph) judge(c *claim) (verdict, uint32) {
 	t := g.typeInfos[c.typ]
 	if t.slot != 0 && !t.ambiguous {
@@ -325,7 +326,7 @@ func (g *Graph) judge(c *claim) (verdict, uint32) {
 	return unknown, 0
 }
 
-// unresolvableOf says why a claim that no node answers cannot be looked up.
+// unresolvableOf returns why a claim that no node answers cannot be looked up.
 func (g *Graph) unresolvableOf(c *claim) Unresolvable {
 	t := g.typeInfos[c.typ]
 	switch {
@@ -348,7 +349,7 @@ func (g *Graph) rejudgeEntry(entryID uint32) {
 	}
 }
 
-// rejudge brings the verdict of a claim up to date, and marks all whose decision rests on it.
+// rejudge updates the verdict of a claim, and marks all whose decision rests on it.
 func (g *Graph) rejudge(id uint32) {
 	c := g.claims.at(id)
 	v, owner := g.judge(c)
@@ -392,7 +393,7 @@ func (g *Graph) markDependents(c *claim) {
 	}
 }
 
-// changeClaim alters what is known of a claim and judges it again.
+// changeClaim changes what is known of a claim and judges it again.
 func (g *Graph) changeClaim(id uint32, change func(*claim)) {
 	change(g.claims.at(id))
 	g.rejudge(id)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Clone is a graph of its own that has seen what g has. It costs a copy of what g holds, without a
-// look at what that says: far less than to show everything to a new graph.
+// Clone returns an independent copy of a graph. It costs far less than showing everything to a new
+// one, since nothing is interpreted.
 func (g *Graph) Clone() *Graph {
 	c := *g
-	c.byKey, c.byNonCanonical, c.nonCanonicalUIDs = g.byKey.clone(), maps.Clone(g.byNonCanonical), maps.Clone(g.nonCanonicalUIDs)
-	c.siblings = maps.Clone(g.siblings)
+	c.byKey, c.byNonCanonical = g.byKey.clone(), maps.Clone(g.byNonCanonical)
+	c.nonCanonicalUIDs, c.siblings = maps.Clone(g.nonCanonicalUIDs), maps.Clone(g.siblings)
 	c.entries, c.nodes, c.claims = g.entries.clone(), g.cloneNodes(), g.claims.clone()
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
-	c.textVersions, c.rulings, c.causes, c.ending = maps.Clone(g.textVersions), maps.Clone(g.rulings), maps.Clone(g.causes), maps.Clone(g.ending)
+	c.textVersions, c.rulings, c.causes = maps.Clone(g.textVersions), maps.Clone(g.rulings), maps.Clone(g.causes)
 	c.protected, c.unfollowed = maps.Clone(g.protected), maps.Clone(g.unfollowed)
+	c.ending, c.ended = maps.Clone(g.ending), maps.Clone(g.ended)
 	c.hiddenDependents = maps.Clone(g.hiddenDependents)
-	c.orphaned, c.recentlyDeleted, c.remembered, c.ended = g.orphaned.clone(), g.recentlyDeleted.clone(),
-		g.remembered.clone(), maps.Clone(g.ended)
+	c.orphaned, c.recentlyDeleted, c.remembered = g.orphaned.clone(), g.recentlyDeleted.clone(), g.remembered.clone()
 	c.draining, c.changed = maps.Clone(g.draining), maps.Clone(g.changed)
 	c.dirty = slices.Clone(g.dirty)
 	c.inventories = make(map[uint32]*inventory, len(g.inventories))
@@ -28,7 +28,7 @@ func (g *Graph) Clone() *Graph {
 	return &c // g.resolved is replaced as a whole, never changed
 }
 
-// cloneNodes copies nodes, and their references into one room.
+// cloneNodes copies the nodes, and their references into one allocation.
 func (g *Graph) cloneNodes() slab[node] {
 	s := g.nodes.clone()
 	all := 0
@@ -43,7 +43,10 @@ func (g *Graph) cloneNodes() slab[node] {
 }
 
 func (t *claimTable) clone() claimTable {
-	to := claimTable{slab: t.slab.clone(), byKey: t.byKey.clone(), byVerdict: t.byVerdict, agenda: t.agenda.clone(), reason: maps.Clone(t.reason)}
+	to := claimTable{
+		slab: t.slab.clone(), byKey: t.byKey.clone(), byVerdict: t.byVerdict, agenda: t.agenda.clone(),
+		reason: maps.Clone(t.reason),
+	}
 	all := 0
 	to.slab.each(func(c *claim) { all += len(c.dependents) })
 	room := make([]dependent, 0, all)
@@ -55,15 +58,15 @@ func (t *claimTable) clone() claimTable {
 	return to
 }
 
-// into copies a list to the end of a room that is large enough. What is appended to the copy goes
-// elsewhere.
+// into appends a copy of list to room, which must be large enough. Appending to the copy later
+// allocates it anew.
 func into[T any](room, list []T) (copied, rest []T) {
 	from := len(room)
 	room = append(room, list...)
 	return room[from:len(room):len(room)], room
 }
 
-// clone copies values as they are: what they point to is the same.
+// clone copies values as they are, and not what they point to.
 func (s *slab[T]) clone() slab[T] {
 	c := *s
 	c.chunks = make([][]T, len(s.chunks))
@@ -78,7 +81,7 @@ func (s *slab[T]) clone() slab[T] {
 	return c
 }
 
-// each calls f for all values, those that are not in use among them: they are zero, and f must not
+// each calls f for all values, and for some that are not in use: those are zero, and f must not
 // write them.
 func (s *slab[T]) each(f func(*T)) {
 	for at, chunk := range s.chunks {

@@ -2,18 +2,18 @@ package graph
 
 import "strconv"
 
-// Standing is how the graph stands to an object as a live read showed it.
+// Standing is how the graph's view of an object relates to a live read of it.
 type Standing uint8
 
 // The standings. Versions that are no numbers cannot be ordered, and count as Level.
 const (
 	Level     Standing = iota // the same, or the graph is ahead
-	Missing                   // the graph has no such object: it has gone since, or was never taken in
-	Different                 // the graph has an earlier version, or another object under the same version
+	Missing                   // the graph has no such object: it went since, or was never seen
+	Different                 // the graph has an earlier version, or other content in the same version
 )
 
-// Compare tells how the graph stands to an object. Whether what is not Level is wrong, or only on
-// its way, depends on how far the watch has come: that is for the caller to know.
+// Compare returns how the graph stands to an object. The caller knows how far the watch has come,
+// and so whether what is not Level is wrong or only on its way.
 func (g *Graph) Compare(o *Object) Standing {
 	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
 	if id == 0 {
@@ -26,7 +26,7 @@ func (g *Graph) Compare(o *Object) Standing {
 	return Level
 }
 
-// number is a resourceVersion as a number; 0 if it is none.
+// number returns a resourceVersion as a number; 0 if it is none.
 func number(version string) uint64 {
 	v, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// usual are the objects that Kubernetes itself puts into every namespace, and puts back when they
-// go: a namespace that holds nothing else is empty.
+// usual names the objects that Kubernetes itself puts into every namespace, and puts back when they
+// go. A namespace that holds nothing else is empty.
 var usual = map[schema.GroupResource]string{
 	{Resource: "configmaps"}:      "kube-root-ca.crt",
 	{Resource: "serviceaccounts"}: "default",
 }
 
-// Instances counts the objects of a kind. False: it is at least that many, since the kind is served
-// and its list is not complete, or nothing is known of what is served. The names are some.
+// Instances counts the objects of a kind, and names some. It returns false if there may be more:
+// the kind is served and its list is not complete, or discovery has not answered yet.
 func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	slotID := g.slotIDs[kind] // the first is no kind's
 	s := &g.slots[slotID]
@@ -23,11 +23,11 @@ func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	})}, g.complete(kind)
 }
 
-// Filled counts what is in a namespace by kind, sorted, without what Kubernetes itself puts into
-// each. False: it is at least that much, since a namespaced kind is not listed yet. The names are
-// some.
+// Filled counts the contents of a namespace by kind, sorted, without what Kubernetes itself puts
+// there, and names some. It returns false if there may be more, since a namespaced kind is not
+// listed yet.
 //
-// It costs a few steps for each kind that the namespace holds.
+// The cost is a few steps for each kind in the namespace.
 func (g *Graph) Filled(namespace string) ([]Counted, bool) {
 	complete := g.resolved != nil && g.listingKinds(true) == ""
 	ns := g.namespaces.ids[namespace]
@@ -61,12 +61,12 @@ func (g *Graph) isUsual(n *node) bool {
 	return u != "" && u == n.name
 }
 
-// mostScanned bounds a look for names: far below a millisecond.
+// mostScanned bounds how many nodes examples looks at: far below a millisecond.
 const mostScanned = 4096
 
-// examples returns up to three names, sorted, of the nodes next to one that are meant. Objects of a
-// kind and namespace come in one list, or soon after each other, and so are neighbours; where they
-// are not, there are fewer examples.
+// examples returns up to three sorted names of nodes near around for which of returns true. Objects
+// of one kind and namespace come in one list, or soon after each other, so most of them are
+// neighbours; where they are not, there are fewer examples.
 func (g *Graph) examples(around uint32, budget int, of func(*node) (string, bool)) []string {
 	var names []string
 	look := func(id uint32) {

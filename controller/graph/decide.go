@@ -12,8 +12,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Decide says what is to be done about an object. The table is in the package comment; the order of
-// the cases below is the order of its rows.
+// Decide returns what is to be done about an object. The table is in the package comment.
 func (g *Graph) Decide(uid types.UID) Action {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -28,9 +27,9 @@ func (g *Graph) Decide(uid types.UID) Action {
 	return a
 }
 
-// decide is the decision about a node, with the names that a request takes.
+// decide returns the decision about a node, with the names that a request needs.
 func (g *Graph) decide(id uint32) Action {
-	a, cause := g.word(id)
+	a, cause := g.decideUnnamed(id)
 	if n := g.nodes.at(id); n.flags != 0 || len(n.owners) > 0 {
 		a.Object = g.refOf(id)
 	}
@@ -47,23 +46,30 @@ func (g *Graph) decide(id uint32) Action {
 	return a
 }
 
-// word is the table's word, unless everything is being listed again: then only lookups are made. Of
-// an object with owners that are not followed nothing is known for certain, and its references are
-// not written, since they are not all known.
-func (g *Graph) word(id uint32) (a Action, cause uint32) {
+// decideUnnamed returns the row of the table that applies, with two limits. While everything is
+// listed again only lookups are made. An object with references that are not followed is kept, and
+// its references are not written, since not all of them are known.
+func (g *Graph) decideUnnamed(id uint32) (a Action, cause uint32) {
 	a, cause = g.row(id)
 	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {
-		a, cause = Action{Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed", MostOwners+more, MostOwners), Unresolvable: TooManyOwners}, 0
+		a, cause = Action{
+			Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed",
+				MostOwners+more, MostOwners),
+			Unresolvable: TooManyOwners,
+		}, 0
 	}
 	if g.rewound != "" && a.Verb > Lookup {
-		a, cause = Action{Verb: Wait, Why: fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why)}, 0
+		a, cause = Action{
+			Verb: Wait,
+			Why:  fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why),
+		}, 0
 	}
 	return a, cause
 }
 
-// row is the first row of the table that applies, without names of the object. cause is the claim
-// for which it is deleted; 0: it is not.
-func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the rows, one after the other, as doc.go has them
+// row returns the first row of the table that applies, without names of the object. cause is the
+// claim for which it is deleted; 0 if it is not.
+func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the rows of the table in doc.go
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
 		return Action{Why: "no owners"}, 0
@@ -81,10 +87,11 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the
 		a.Verb = Wait
 		a.Why = fmt.Sprintf("to be released by %s: owner being looked up: %s", g.names(n, orphaning), g.names(n, asked))
 
-	case t[orphaning] > 0 && n.flags&deleting == 0 && t[unresolvable] > 0 && g.mayBeRead(n) != 0:
+	case t[orphaning] > 0 && n.flags&deleting == 0 && t[unresolvable] > 0 && g.firstUnreadable(n) != 0:
 		a.Verb, a.Unresolvable = Wait, Unreadable
-		id := g.mayBeRead(n)
-		a.Why = fmt.Sprintf("to be released by %s: owner %s could not be read: %s", g.names(n, orphaning), g.nameOf(id), g.claims.reason[id])
+		id := g.firstUnreadable(n)
+		a.Why = fmt.Sprintf("to be released by %s: owner %s could not be read: %s",
+			g.names(n, orphaning), g.nameOf(id), g.claims.reason[id])
 
 	case t[orphaning] > 0:
 		a.Verb, a.Why = Release, "orphaned by "+g.names(n, orphaning)
@@ -155,7 +162,8 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the
 	return a, cause
 }
 
-// collect deletes an object whose owners are all gone, or waiting for it, and tells for which one.
+// collect makes an action the delete of an object whose owners are all gone, or waiting for it. It
+// returns the claim that is named as the cause.
 func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Action) (cause uint32) {
 	a.Verb, a.Propagation, a.Dependents = Delete, propagation, n.dependents
 	on := g.first(n, waiting)
@@ -164,24 +172,28 @@ func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Acti
 	return cmp.Or(on, g.first(n, absent))
 }
 
-// look asks for the first owner that nothing is known of.
+// look makes an action the lookup of the first unknown owner.
 func (g *Graph) look(n *node, a *Action) {
 	a.Verb, a.Claim = Lookup, g.claimValue(g.first(n, unknown))
 }
 
-// mayBeRead finds the first owner whose last lookup failed for a reason that may pass; 0 if there
-// is none. It may turn out to be absent, and must not be the last one left then.
-func (g *Graph) mayBeRead(n *node) uint32 {
+// firstUnreadable returns the first owner whose last lookup failed for a reason that may pass; 0 if
+// there is none. It may turn out to be absent, and must not be the last one left then.
+func (g *Graph) firstUnreadable(n *node) uint32 {
 	for _, e := range n.owners {
-		if c := g.claims.at(e.claim); c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable {
+		if g.unreadable(g.claims.at(e.claim)) {
 			return e.claim
 		}
 	}
 	return 0
 }
 
-// tally counts an object's references by what they mean. With a million references it is a loop
-// over a million; with the usual one it is one step.
+// unreadable reports whether the last lookup of a claim failed for a reason that may pass.
+func (g *Graph) unreadable(c *claim) bool {
+	return c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable
+}
+
+// tally counts an object's references by verdict.
 func (g *Graph) tally(n *node) (t [verdicts]int) {
 	for _, e := range n.owners {
 		t[g.claims.at(e.claim).verdict]++
@@ -189,24 +201,26 @@ func (g *Graph) tally(n *node) (t [verdicts]int) {
 	return t
 }
 
-// decideOrphaning lets an owner go when all its dependents are released. A dependent that was never
-// seen would be collected after its owner is gone: while a kind's list is incomplete, the owner
-// stays.
+// decideOrphaning lets an owner go when all its dependents are released. While a kind's list is
+// incomplete the owner stays: a dependent that was never seen would be collected once it is gone.
 func (g *Graph) decideOrphaning(id uint32, a *Action) {
 	n := g.nodes.at(id)
 	if n.dependents > 0 {
-		a.Verb, a.Why = Wait, fmt.Sprintf("orphaning: %s still to be removed", words.Count(n.dependents, "reference to it is", "references to it are"))
+		a.Verb = Wait
+		a.Why = fmt.Sprintf("orphaning: %s still to be removed",
+			words.Count(n.dependents, "reference to it is", "references to it are"))
 		return
 	}
 	if kinds := g.incompleteKinds(id); kinds != "" {
-		a.Verb, a.Unseen, a.Why = Wait, kinds, "orphaning: its dependents may be among what is not listed yet: "+kinds
+		a.Verb, a.Unseen = Wait, kinds
+		a.Why = "orphaning: its dependents may be among what is not listed yet: " + kinds
 		return
 	}
 	g.unfinalize(id, metav1.FinalizerOrphanDependents, "orphaning: no object refers to it any more", a)
 }
 
-// decideForeground lets an owner go when nothing that blocks it is left. A kind that fails to list
-// does not hold it up: its dependents are collected whenever they are seen.
+// decideForeground lets an owner go when nothing blocks it. A kind that fails to list does not hold
+// it up: its dependents are collected whenever they are seen.
 func (g *Graph) decideForeground(id uint32, a *Action) {
 	n := g.nodes.at(id)
 	if n.blocking > 0 {
@@ -214,7 +228,9 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 			g.unblock(n, members, a)
 			return
 		}
-		a.Verb, a.Why = Wait, fmt.Sprintf("foreground deletion: %s it", words.Count(n.blocking, "dependent blocks", "dependents block"))
+		a.Verb = Wait
+		a.Why = fmt.Sprintf("foreground deletion: %s it",
+			words.Count(n.blocking, "dependent blocks", "dependents block"))
 		return
 	}
 	if kinds := g.listingKinds(g.slots[n.slot].Namespaced); kinds != "" {
@@ -225,7 +241,7 @@ func (g *Graph) decideForeground(id uint32, a *Action) {
 }
 
 // unfinalize takes the garbage collector's finalizer off an object that has nothing to wait for,
-// and with it the one that holds the object until then.
+// and with it the finalizer of ours that holds the object.
 func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 	held := g.rulings[id].finalizer
 	finalizers := g.finalizersOf(g.nodes.at(id))
@@ -236,26 +252,28 @@ func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 	a.Finalizers = slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer || f == held })
 }
 
-// unblock takes blockOwnerDeletion off the references to owners that are in a cycle with the
-// object: each would wait for the other for ever. Where there are too many to tell, members is nil,
-// and it takes it off all: what is deleted is the same, and what is lost is that its owners go
-// after it.
+// unblock clears blockOwnerDeletion in the references to owners that are in a cycle with the
+// object: each would wait for the other forever. If the cycle is too large to follow, members is
+// nil and all references are cleared. The same objects are deleted then, but owners may go before
+// the object.
 func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
 	a.Verb = Unblock
 	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself", "objects that wait for each other")
 	if members == nil {
-		a.Why = "blocks owners that block more objects than are followed, and may wait for itself: its owners are not to wait for it"
+		a.Why = "blocks owners that block more objects than are followed, and may wait for itself: " +
+			"its owners are not to wait for it"
 	}
 	for _, e := range n.owners {
 		r := g.reference(e)
-		if owner := g.claims.at(e.claim).owner; e.bits&blockTrue != 0 && (members[owner] || members == nil && owner != 0) {
+		owner := g.claims.at(e.claim).owner
+		if e.bits&blockTrue != 0 && (members[owner] || members == nil && owner != 0) {
 			r.BlockOwnerDeletion = new(bool)
 		}
 		a.Owners = append(a.Owners, r)
 	}
 }
 
-// propagation follows the finalizers that the object has already, as the reference does (RB 3.11).
+// propagation returns what the object's own finalizers ask for, as the reference does (RB 3.11).
 func (g *Graph) propagation(n *node) metav1.DeletionPropagation {
 	finalizers := g.finalizersOf(n)
 	switch {
@@ -278,7 +296,7 @@ func (g *Graph) whyDelete(n *node) string {
 	return fmt.Sprintf("owner is gone: %s; being deleted foreground: %s", gone, leaving)
 }
 
-// whyUnresolvable names the first reference that cannot be resolved, and what would have to change.
+// whyUnresolvable describes the first unresolvable reference, and what would have to change.
 func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
 	id := g.first(n, unresolvable)
 	c := g.claims.at(id)
@@ -287,16 +305,18 @@ func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
 	case UnservedKind:
 		return fmt.Sprintf("kept: owner %s: the cluster serves no kind %q in %q", g.nameOf(id), k.kind, k.apiVersion), t
 	case AmbiguousKind:
-		return fmt.Sprintf("kept: owner %s: more than one resource has kind %q in %q", g.nameOf(id), k.kind, k.apiVersion), t
+		return fmt.Sprintf("kept: owner %s: more than one resource has kind %q in %q",
+			g.nameOf(id), k.kind, k.apiVersion), t
 	case Misplaced:
-		return fmt.Sprintf("kept: owner %s is of a namespaced kind, and a cluster-scoped object cannot have one", g.nameOf(id)), t
+		return fmt.Sprintf("kept: owner %s is of a namespaced kind, and a cluster-scoped object cannot have one",
+			g.nameOf(id)), t
 	default:
 		return fmt.Sprintf("kept: owner %s could not be read: %s", g.nameOf(id), g.claims.reason[id]), t
 	}
 }
 
-// mismatched finds the first reference that no node answers although there is one of that uid,
-// elsewhere.
+// mismatched returns the first reference that no node answers although an object with its uid is in
+// another namespace; nil if there is none.
 func (g *Graph) mismatched(n *node) *metav1.OwnerReference {
 	for _, e := range n.owners {
 		c := g.claims.at(e.claim)
@@ -319,7 +339,7 @@ func (g *Graph) first(n *node, vs ...verdict) uint32 {
 	return 0
 }
 
-// nameOf is the owner of a claim, as people name it.
+// nameOf returns the owner of a claim as people name it.
 func (g *Graph) nameOf(claimID uint32) string {
 	c := g.claims.at(claimID)
 	v := Claim{
@@ -329,7 +349,7 @@ func (g *Graph) nameOf(claimID uint32) string {
 	return v.String()
 }
 
-// names lists, sorted, the owners with one of the verdicts: the first three, and how many more.
+// names returns the owners with one of the verdicts, sorted: the first three, and how many more.
 func (g *Graph) names(n *node, vs ...verdict) string {
 	const most = 3
 	names := make([]string, 0, most)
@@ -355,8 +375,8 @@ func (g *Graph) names(n *node, vs ...verdict) string {
 	return s
 }
 
-// keepOwners are the references that stay when those with the given verdicts go. Reference by
-// reference: two with one uid may mean different things.
+// keepOwners returns the references that stay when those with the given verdicts go. Each reference
+// counts by itself: two with one uid may mean different things.
 func (g *Graph) keepOwners(n *node, goes func(verdict) bool) []metav1.OwnerReference {
 	stay := []metav1.OwnerReference{}
 	for _, e := range n.owners {

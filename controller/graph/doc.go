@@ -25,8 +25,8 @@
 //	unresolvable no read can tell: kind not served, or cluster-scoped object with a namespaced owner
 //
 // A list that no longer shows an object does not prove it absent: it makes the claims unknown. What
-// is in doubt is kept. "For ever" is as long as the API server has one history: when its storage is
-// restored from a backup, everything is forgotten (Rewound).
+// is in doubt is kept. An absent owner stays absent as long as the API server has one history: when
+// its storage is restored from a backup, everything is forgotten (Rewound).
 //
 // # Decisions
 //
@@ -35,8 +35,9 @@
 //
 //	accepted, effect not seen yet               Wait
 //	history went back, kinds listing            Wait, if a row below would ask for more than a Lookup
-//	more than 256 references                    Keep, and report why, if a row below would look one up, delete,
-//	                                            or write references: they are not all known
+//	more than 256 references                    Keep, and report why, if a row below would
+//	                                            look one up, delete, or write references:
+//	                                            they are not all known
 //	O > 0, being deleted itself                 Release O
 //	O > 0                     U > 0             Lookup
 //	                          asked > 0         Wait
@@ -46,7 +47,8 @@
 //	                          kinds incomplete  Wait: an unseen dependent would be collected later.
 //	                                            Incomplete: never listed, or the watch is broken
 //	                          else              Unfinalize
-//	deleting foreground       blocked, cycle    Unblock, if it leads the cycle, or there are too many to tell
+//	deleting foreground       blocked, cycle    Unblock, if it leads the cycle, or there are
+//	                                            too many to tell
 //	                          blocked           Wait
 //	                          kinds listing     Wait
 //	                          else              Unfinalize
@@ -64,16 +66,16 @@
 //	                          else              Delete foreground
 //	else                                        Delete, propagation by its own finalizers
 //
-// A finalizer of ours may hold an object until policies have been asked how its deletion is to go
-// on (Ruled). Without a word of its own for foreground or orphan it ends as was ruled; when it is
-// released, that finalizer comes off, too. Until something is ruled, it is held; so is what goes
-// foreground by its own word, where Holds names that finalizer: what is to be kept must be released
-// before the first of its dependents is deleted.
+// A finalizer of ours may hold an object until policies have said how its deletion goes on (Ruled).
+// If the object's own finalizers ask for neither foreground nor orphan, the ruling decides; when the
+// object is released, our finalizer comes off too. Until then the object is held. So is a foreground
+// deletion that its own finalizers ask for, if Holds names our finalizer: dependents that are to be
+// kept must be released before the first of them is deleted.
 //
-// So an object is deleted only when every one of its references is to an owner that is absent, or
-// that waits for exactly this.
+// So an object is deleted only when each of its references is to an owner that is absent, or that
+// waits for its dependents to go.
 //
-// References to owners that never were are taken off while another owner is there, as the reference
-// does (RB 3.8): the last that is left would have the object deleted although its owner was deleted
-// with orphan, or let it go by an edit.
+// References to absent owners are removed while another owner is there, as the reference does
+// (RB 3.8): else the object would be collected once that owner is deleted with orphan, or once an
+// edit removes the reference to it.
 package graph

@@ -2,11 +2,11 @@ package graph
 
 import "slices"
 
-// noteEdit marks what an edit has done to the references of an object. A reference that it has put
-// there, while the owner was not known to be there, is edited; so is one that it has left as the
-// last, by taking away another that kept the object. If the owner is known to be gone by then, or
-// to be on its way, it is written: whoever deleted that owner did not ask for the object to go. It
-// was not the owner's then, or another's, too.
+// noteEdit marks the references that an edit may have made the reason for a delete: those it has
+// added, and all that are left if it has removed one that kept the object. Such a reference is
+// edited if its owner is not known to be there, and also written if the owner is gone or being
+// deleted. Whoever deleted that owner did not ask for the object to go: it was no dependent then,
+// or had another owner.
 func (g *Graph) noteEdit(n *node, before []edge) {
 	severs := slices.ContainsFunc(before, func(old edge) bool { return g.keeps(old) && !g.refers(n, old) })
 	for i := range n.owners {
@@ -29,8 +29,8 @@ func (g *Graph) noteEdit(n *node, before []edge) {
 	}
 }
 
-// keeps tells whether an owner keeps its dependents, as far as is known: it is neither gone nor on
-// its way.
+// keeps reports whether an owner keeps its dependents, as far as is known: it is neither gone nor
+// being deleted.
 func (g *Graph) keeps(e edge) bool {
 	c := g.claims.at(e.claim)
 	if c.verdict == absent || c.verdict == waiting || c.verdict == orphaning {
@@ -39,12 +39,15 @@ func (g *Graph) keeps(e edge) bool {
 	return c.owner == 0 || g.nodes.at(c.owner).flags&deleting == 0
 }
 
-// refers tells whether an object refers to an owner, be it in other words.
+// refers reports whether an object still refers to the uid of an owner, whatever else it says of
+// it.
 func (g *Graph) refers(n *node, old edge) bool {
-	return slices.ContainsFunc(n.owners, func(e edge) bool { return g.claims.at(e.claim).entry == g.claims.at(old.claim).entry })
+	entryID := g.claims.at(old.claim).entry
+	return slices.ContainsFunc(n.owners, func(e edge) bool { return g.claims.at(e.claim).entry == entryID })
 }
 
-// clearEdited takes back what was noted of references whose owner was not known: it is there.
+// clearEdited clears edited in the references that make a claim whose owner has been found, unless
+// they are written, too.
 func (g *Graph) clearEdited(c *claim) {
 	for _, d := range c.dependents {
 		if e := &g.nodes.at(d.node).owners[d.edge]; e.bits&written == 0 {

@@ -25,12 +25,11 @@ type Awaited string
 const (
 	AwaitedDependents Awaited = "dependents" // to go, or to be released
 	AwaitedLists      Awaited = "lists"      // of kinds that may hold dependents which were never seen
-	AwaitedRequests   Awaited = "requests"   // of ours: it is to be released itself
+	AwaitedRequests   Awaited = "requests"   // of ours, which release it
 )
 
-// Ending copies owners that are being deleted with foreground or orphan, up to n of them, sorted by
-// uid: those of them that were there before, by uid, come first, so that who asks again does not
-// lose sight of them.
+// Ending returns up to n owners that are being deleted with foreground or orphan, sorted by uid.
+// Those in before are chosen first, so that a caller that asks again sees the same ones.
 func (g *Graph) Ending(before []types.UID, n int) []Ending {
 	ids := map[uint32]struct{}{}
 	for _, uid := range before {
@@ -76,8 +75,8 @@ func (g *Graph) endingOf(id uint32) Ending {
 	return e
 }
 
-// blocker is the kind of one dependent that an ending owner waits for. Not more than a few are
-// looked at: with very many dependents that do not block, it is one of those.
+// blocker returns the kind of one dependent that an ending owner waits for. It looks at a few only:
+// of very many dependents that do not block, it returns one's kind.
 func (g *Graph) blocker(id uint32) (kind schema.GroupResource) {
 	const most = 64
 	looked := 0
@@ -89,7 +88,9 @@ func (g *Graph) blocker(id uint32) (kind schema.GroupResource) {
 		}
 		for _, d := range cl.dependents {
 			kind = g.slots[g.nodes.at(d.node).slot].GroupResource()
-			if looked++; looked == most || n.flags&orphan != 0 || g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
+			looked++
+			blocks := n.flags&orphan != 0 || g.nodes.at(d.node).owners[d.edge].blocks() > 0
+			if blocks || looked == most {
 				return kind
 			}
 		}

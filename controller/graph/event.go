@@ -22,12 +22,11 @@ type Object struct {
 }
 
 // MostOwners is how many owner references of an object are followed. A client can write 28,000 into
-// one, and what they mean is looked up, kept and gone through for each; no controller needs more
-// than a few. An object that has more is kept, whatever becomes of its owners, and nothing is
-// written to its references.
+// one object, and each costs a lookup, memory and time; no controller needs more than a few. An
+// object with more is kept, whatever becomes of its owners, and its references are not written.
 const MostOwners = 256
 
-// ObjectOf is what the graph keeps of an object of a kind, from its metadata.
+// ObjectOf returns what the graph keeps of an object of a kind, from its metadata.
 func ObjectOf(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *Object {
 	owners := m.OwnerReferences
 	if len(owners) > MostOwners {
@@ -113,8 +112,8 @@ type (
 
 	// KindRewound says that the history of one kind went back, because an aggregated API keeps it
 	// in a storage of its own and that was restored from a backup. Owners of the kind that were
-	// absent may be there again: proofs that they are not are forgotten, and answers that are on
-	// their way prove nothing. The kind is to be Stopped and listed again.
+	// absent may be there again: proofs of their absence are forgotten, and answers under way prove
+	// nothing. The kind is to be Stopped and listed again.
 	KindRewound struct{ Kind schema.GroupResource }
 
 	// Stopped ends the watch of a kind. Its nodes leave the graph and prove nothing: owners to
@@ -135,25 +134,25 @@ type (
 	// the object is left alone.
 	Accepted struct{ Action Action }
 
-	// Protected says that an object is kept whose owners are gone, or wait for it: it is released
-	// from them. Why says that a policy refuses its delete, or that a person has decided so. It
+	// Protected says that an object is released from owners that are gone or wait for it, and not
+	// deleted, because a policy refuses its delete or a person has decided so: Why says which. It
 	// counts for the version of the object that the decision was about.
 	Protected struct {
 		Object Ref
 		Why    string
 	}
 
-	// Collecting says that an object is about to be deleted because of an inference: what depends
-	// on it follows from that.
+	// Collecting says that an object is about to be deleted because of an inference, which its
+	// dependents inherit.
 	Collecting struct {
 		Kind      schema.GroupResource
 		UID       types.UID
 		Inference Inference
 	}
 
-	// Remembered says that a process before this one saw an owner deleted while so many references
-	// to it were left, which was recorded. It proves nothing about presence. It comes when every
-	// kind has been listed.
+	// Remembered says that a process before this one saw an owner deleted, and recorded how many
+	// references to it were left. It does not prove the owner absent. It comes when every kind has
+	// been listed.
 	Remembered struct {
 		Kind       schema.GroupResource
 		UID        types.UID
@@ -161,9 +160,9 @@ type (
 	}
 
 	// Ruled says how the deletion of an object goes on that a finalizer of ours holds: as if it had
-	// been asked for with Propagation, and then without the finalizer. What the object's own
-	// finalizers ask for comes first. It counts for as long as the object carries Finalizer. An
-	// empty Propagation takes it back: the object is held.
+	// been asked for with Propagation. What the object's own finalizers ask for comes first. A
+	// ruling counts while the object carries Finalizer. An empty Propagation takes it back: the
+	// object is held.
 	Ruled struct {
 		Kind        schema.GroupResource
 		UID         types.UID
@@ -171,21 +170,22 @@ type (
 		Propagation metav1.DeletionPropagation
 	}
 
-	// Holds names the finalizer of ours that holds foreground deletions, too: one that an object
-	// asks for by its own finalizers begins only when it is Ruled how it goes on, because
-	// dependents may have to be released before. Without it, it begins at once.
+	// Holds names the finalizer of ours that holds foreground deletions, too. One that an object's
+	// own finalizers ask for then begins only when it is Ruled, because dependents may have to be
+	// released first. Without Holds it begins at once.
 	Holds struct{ Finalizer string }
 
-	// Draining begins or ends telling of changes to what a namespace holds; see ChangedNamespaces.
+	// Draining starts or stops the reports of changes to what a namespace holds; see
+	// ChangedNamespaces.
 	Draining struct {
 		Namespace string
 		On        bool
 	}
 
-	// Recheck is a round of a clock that the edge keeps, counting from 1. Lookups that failed are
-	// tried again after 1, 2, 4 … 64 rounds, owners that were found by a lookup alone after 64, 128
-	// … 1024, requests whose effect never showed every 64. No more than 64 and 16 lookups become
-	// due in one round.
+	// Recheck is a round of a clock that the edge keeps, counting from 1. Failed lookups are tried
+	// again after 1, 2, 4 … 64 rounds, owners that only a lookup found after 64, 128 … 1024, and
+	// requests whose effect never showed every 64. No more than 64 failed lookups and 16 found
+	// owners become due in one round.
 	Recheck struct{ Round uint64 }
 )
 
@@ -231,7 +231,7 @@ var answerNames = [...]string{"unanswered", "present", "absent", "denied"}
 func (a Answer) String() string { return answerNames[a] }
 
 // Claim is an owner as a dependent wrote it, with the namespace that the dependent implies.
-// It can be compared, and stands for itself outside the graph.
+// It is comparable.
 type Claim struct {
 	APIVersion string
 	Kind       string
@@ -245,7 +245,7 @@ type Claim struct {
 	// Lists is how many lists of the kind had ended when the lookup was asked for. An answer from
 	// before a list says nothing about what came after it.
 	Lists uint32
-	// History is how often the API server's history had gone back by then. An answer from before it
-	// did says nothing at all.
+	// History is how often the API server's history had gone back by then. An answer from an earlier
+	// history proves nothing.
 	History uint32
 }

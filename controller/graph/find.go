@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Find copies the object with a uid, as the graph has it; false if there is none. Of several, it is
-// the last that came.
+// Find returns the object with a uid as the graph has it; false if there is none. Of several it is
+// the one that came last.
 func (g *Graph) Find(uid types.UID) (View, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -17,7 +17,7 @@ func (g *Graph) Find(uid types.UID) (View, bool) {
 	return g.view(g.entries.at(entryID).node), true
 }
 
-// Terminating tells whether an object is there, and being deleted.
+// Terminating reports whether an object is there, and being deleted.
 func (g *Graph) Terminating(uid types.UID) bool {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -26,8 +26,8 @@ func (g *Graph) Terminating(uid types.UID) bool {
 	return g.nodes.at(g.entries.at(entryID).node).flags&deleting != 0
 }
 
-// Deleted tells whether an object is gone, or is being deleted, or is to be left alone until the
-// watch shows what a request did to it.
+// Deleted reports whether an object is gone, is being deleted, or has an accepted request whose
+// effect the watch has not shown.
 func (g *Graph) Deleted(uid types.UID) bool {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -36,7 +36,7 @@ func (g *Graph) Deleted(uid types.UID) bool {
 	return g.nodes.at(g.entries.at(entryID).node).flags&(deleting|accepted) != 0
 }
 
-// Refers tells whether the graph has an object, and whether with the same owner references.
+// Refers reports whether the graph has an object, and whether it has the same owner references.
 func (g *Graph) Refers(o *Object) (same, there bool) {
 	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
 	if id == 0 {
@@ -45,9 +45,9 @@ func (g *Graph) Refers(o *Object) (same, there bool) {
 	return g.sameOwners(g.nodes.at(id).owners, o.Owners), true
 }
 
-// Misnamed returns an object whose reference has the uid of another, with blockOwnerDeletion, and
-// does not mean it: it says another kind or name, or is from another namespace. False if there is
-// none.
+// Misnamed returns an object that has a reference to a uid, with blockOwnerDeletion, but does not
+// mean the object of that uid: the reference gives another kind or name, or the object is in
+// another namespace. It returns false if there is none.
 func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -65,8 +65,8 @@ func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 	return Ref{}, false
 }
 
-// Dependents copies the objects with references to the object with a uid, sorted by uid. Whether
-// they are all there are depends on which kinds are listed: see Incomplete.
+// Dependents returns the objects with references to the object with a uid, sorted by uid.
+// Incomplete says whether there may be others.
 func (g *Graph) Dependents(uid types.UID) []View {
 	entryID := g.find(uid)
 	if entryID == 0 {
@@ -94,8 +94,8 @@ func (g *Graph) Dependents(uid types.UID) []View {
 	return views
 }
 
-// Incomplete names the kinds among which dependents of an object may be that are not seen: because
-// the list of the kind is not complete, or because it is not served now; empty when there are none.
+// Incomplete names the kinds that may hold unseen dependents of an object, because their list is
+// not complete or they are not served now; empty if there are none.
 func (g *Graph) Incomplete(uid types.UID) string {
 	entryID := g.find(uid)
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
@@ -104,9 +104,8 @@ func (g *Graph) Incomplete(uid types.UID) string {
 	return g.incompleteKinds(g.entries.at(entryID).node)
 }
 
-// Finalized copies up to n objects that carry a finalizer, from a cursor that starts at 0, and
-// returns the next cursor, 0 at the end. One call looks at a bounded part of the graph, whatever it
-// finds.
+// Finalized returns up to n objects that carry a finalizer. The cursor starts at 0, and the next
+// one is 0 at the end. One call looks at a bounded part of the graph.
 func (g *Graph) Finalized(finalizer string, from uint32, n int) ([]View, uint32) {
 	const most = 1 << 16
 	carries := map[uint32]bool{} // by list: there are few different ones

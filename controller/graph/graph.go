@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Graph is who owns whom in a cluster, as far as it has been seen.
+// Graph holds who owns whom in a cluster, as far as it has been seen.
 //
-// It is a value: it starts no goroutine, takes no lock and reads no clock. One caller at a time.
+// It starts no goroutine, takes no lock and reads no clock. It is not safe for concurrent use.
 type Graph struct {
 	byKey            index[key]           // uid → entry
 	byNonCanonical   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
@@ -44,15 +44,17 @@ type Graph struct {
 	orphaned        tombstones
 	recentlyDeleted tombstones
 	remembered      tombstones          // owners that a process before this one saw deleted
-	ended           map[uint32]struct{} // claims on owners that were seen to be deleted, by it or by this one
+	ended           map[uint32]struct{} // claims on owners whose deletion it or this process saw
 
 	history uint32 // how often the API server's history went back
 	rewound string // why it did; "" once every kind has been listed since
 
-	hiddenDependents map[ownerAndKind]struct{} // of owners that are there, on kinds that are not served, or not listed again yet
+	// Owners that are there, and kinds with objects that referred to them. The kinds are not served,
+	// or not listed again yet.
+	hiddenDependents map[ownerAndKind]struct{}
 
 	inventories map[uint32]*inventory // by namespace
-	draining    map[string]struct{}   // namespaces whose changes are told
+	draining    map[string]struct{}   // namespaces whose changes are reported
 	changed     map[string]struct{}   // those that have changed
 
 	dirty []uint32 // nodes marked since the last Apply
@@ -89,14 +91,14 @@ func New() *Graph {
 	}
 }
 
-// node is one object. 80 bytes, its name and its references apart; TestNodesAndEntriesStaySmall
-// holds it to that.
+// node is one object. It takes 80 bytes without its name and references, which
+// TestNodesAndEntriesStaySmall checks.
 type node struct {
 	entry      uint32
 	slot       uint32
 	namespace  uint32 // in namespaces
 	finalizers uint32 // in finalizers; 0: none
-	dependents int32  // references of other objects, and its own, that are to this node
+	dependents int32  // references to this node, its own included
 	blocking   int32  // those among them with blockOwnerDeletion
 	place      uint32 // among the contents of its namespace, if it has one
 	flags      flags
@@ -128,9 +130,9 @@ type edge struct {
 	bits  edgeBits
 }
 
-// Apply takes in one event and returns the objects whose decision may have changed, each once.
-// Every object that is still in the graph and whose decision did change is among them. Their order
-// follows from the events.
+// Apply applies one event and returns the uids of the objects whose decision may have changed, each
+// once, in an order that follows from the events. Every object in the graph whose decision did
+// change is among them.
 func (g *Graph) Apply(ev Event) []types.UID {
 	g.apply(ev)
 	return g.takeDirty()
@@ -187,7 +189,7 @@ func (g *Graph) apply(ev Event) {
 	case Recheck:
 		g.recheck(ev.Round)
 	default:
-		panic("graph: unknown event " + reflect.TypeOf(ev).String()) // fmt would have every event allocated
+		panic("graph: unknown event " + reflect.TypeOf(ev).String()) // with fmt, every event would escape
 	}
 }
 
@@ -207,7 +209,7 @@ func (g *Graph) takeDirty() []types.UID {
 	return uids
 }
 
-// eachDirty calls f for each entry whose nodes were marked since the last time.
+// eachDirty calls f for the entry of each marked node, once an entry, and clears the marks.
 func (g *Graph) eachDirty(f func(entryID uint32)) {
 	for _, id := range g.dirty {
 		n := g.nodes.at(id)
@@ -234,8 +236,8 @@ func (g *Graph) observe(o *Object) {
 	if fresh {
 		id = g.nodes.alloc()
 		n, e := g.nodes.at(id), g.entries.at(entryID)
-		// A copy of the name: names that stay lie side by side then, not each among what is left of
-		// the list that it came with. A tenth of the memory, measured at 100,000 objects.
+		// The name is copied: the original would keep the memory of its list alive. That is a tenth
+		// of all memory, measured at 100,000 objects.
 		*n = node{entry: entryID, slot: slotID, name: strings.Clone(o.Name)}
 		if e.node != 0 {
 			g.siblings[id] = e.node
@@ -283,7 +285,7 @@ func (g *Graph) observe(o *Object) {
 	}
 }
 
-// quiet tells that the decision is to do nothing whatever the resourceVersion is.
+// quiet reports whether a node needs no request, whatever its resourceVersion is.
 func (g *Graph) quiet(n *node) bool {
 	if n.flags&(ending|ruled) != 0 {
 		return false
@@ -296,8 +298,8 @@ func (g *Graph) quiet(n *node) bool {
 	return true
 }
 
-// gone removes a node that is not there any more for certain: every claim that meant it is answered
-// for good. concluded: its deletion was not seen.
+// gone removes an object that is certainly deleted, and settles every claim on it. concluded is
+// true if a live read showed that, and not the watch.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.recentlyDeleted.add(g.slotIDs[kind], uid)
 	entryID := g.find(uid)
@@ -312,15 +314,15 @@ func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.remove(id)
 }
 
-// leavesOrphans tells whether what still refers to a node when it leaves the graph is released,
-// however late it is seen. Known only in this process: see DESIGN.md.
+// leavesOrphans reports whether dependents of a node are released, and not collected, when it has
+// left the graph, however late they are seen. Only this process knows that.
 func (g *Graph) leavesOrphans(id uint32) bool {
 	n := g.nodes.at(id)
 	return n.flags&(orphan|released) != 0 || !g.orphaned.empty() && g.orphaned.has(g.uidOf(n.entry))
 }
 
-// settle answers every claim that means a node, for good. why is what dependents go for: 0 if a
-// client deleted the node.
+// settle answers every claim on a node for good. why is what its dependents' deletion rests on; 0
+// if a client deleted the node.
 func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	entryID := g.nodes.at(id).entry
 	if orphans {
@@ -333,7 +335,7 @@ func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	}
 }
 
-// remove takes a node out of the graph, for whatever reason.
+// remove takes a node out of the graph. It settles nothing.
 func (g *Graph) remove(id uint32) {
 	g.setOwners(id, nil, true)
 	n := g.nodes.at(id)
@@ -365,7 +367,8 @@ func (g *Graph) remove(id uint32) {
 	g.leave(entryID)
 }
 
-// accept marks an object whose request was accepted, unless the watch was faster.
+// accept marks an object whose request was accepted, unless the watch has already shown another
+// version.
 func (g *Graph) accept(a Action) {
 	id := g.nodeOf(g.slotIDs[a.Object.Kind], g.find(a.Object.UID))
 	if id == 0 {
@@ -385,9 +388,9 @@ func (g *Graph) clearAccepted(n *node) {
 	g.accepted--
 }
 
-// giveUpAccepted makes objects decidable again whose request was accepted before the last call and
-// has not shown yet. What was accepted since then is left alone until the next: the request of a
-// moment ago would be sent twice.
+// giveUpAccepted unmarks objects whose request was accepted before the previous call and whose
+// effect has not shown. A request accepted since then waits for the next call, or one sent a moment
+// ago would be sent twice.
 func (g *Graph) giveUpAccepted() {
 	left := g.accepted
 	for id := uint32(1); id < g.nodes.next && left > 0; id++ {
@@ -405,7 +408,7 @@ func (g *Graph) giveUpAccepted() {
 	}
 }
 
-// setVersion keeps a resourceVersion: a number where it is one.
+// setVersion stores a resourceVersion, as a number where it is one, and reports whether it changed.
 func (g *Graph) setVersion(id uint32, version string) (changed bool) {
 	if g.versionOf(id) == version {
 		return false

@@ -2,12 +2,11 @@ package graph
 
 import "hash/maphash"
 
-// index finds ids by keys. It holds ids and hashes alone: the keys are where the ids lead, and
-// whoever asks tells whether one is theirs. It takes half of the memory of a map of Go or less, and
-// gives back what it does not need any more. There are many shards, so that none takes long to
-// grow.
+// index finds ids by keys. It holds ids and hashes only: the keys are where the ids lead, and the
+// caller compares them. It takes half the memory of a Go map or less, and shrinks. It has many
+// shards, so that none takes long to grow.
 type index[K comparable] struct {
-	seed   maphash.Seed // uids of references are what clients write: they must not know what collides
+	seed   maphash.Seed // clients choose the uids of references, and must not know what collides
 	shards []shard
 }
 
@@ -20,13 +19,13 @@ func newIndex[K comparable]() index[K] {
 	return index[K]{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits)}
 }
 
-// at is the shard of a key, and the hash that it has there.
+// at returns the shard of a key, and its hash there.
 func (x *index[K]) at(k K) (*shard, uint32) {
 	h := maphash.Comparable(x.seed, k)
 	return &x.shards[h>>(64-shardBits)], uint32(h)
 }
 
-// get returns the id of a key, 0 if there is none. is tells whether an id is that of the key.
+// get returns the id of a key, 0 if there is none. is reports whether an id belongs to the key.
 func (x *index[K]) get(k K, is func(id uint32) bool) uint32 {
 	s, hash := x.at(k)
 	return s.get(hash, is)
@@ -51,8 +50,8 @@ func (x *index[K]) len() (n int) {
 	return n
 }
 
-// shard is a hash table with linear probing. The number of its slots is a power of two, and a
-// quarter of them are free at least.
+// shard is a hash table with linear probing. The number of its slots is a power of two, and at
+// least a quarter of them are free.
 type shard struct {
 	slots []indexed
 	used  int
@@ -61,7 +60,7 @@ type shard struct {
 // indexed is an id, never 0, and a part of its key's hash.
 type indexed struct{ hash, id uint32 }
 
-// slot is that at a place, counted around.
+// slot returns the slot at a place, modulo their number.
 func (s *shard) slot(place uint32) *indexed { return &s.slots[place&uint32(len(s.slots)-1)] }
 
 func (s *shard) get(hash uint32, is func(id uint32) bool) uint32 {
@@ -97,7 +96,8 @@ func (s *shard) drop(one indexed) {
 		free++
 	}
 	mask := uint32(len(s.slots) - 1)
-	for place := free + 1; s.slot(place).id != 0; place++ { // up to the next free slot each moves to where it is found from its hash
+	// Up to the next free slot, each moves to where it is found from its hash.
+	for place := free + 1; s.slot(place).id != 0; place++ {
 		if fromHash := (place - s.slot(place).hash) & mask; fromHash >= (place-free)&mask {
 			*s.slot(free), free = *s.slot(place), place
 		}

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Conclusion says from what it follows that an object is garbage, where no delete of its owner was
+// Conclusion is what an object is inferred to be garbage from, where no deletion of its owner was
 // seen.
 type Conclusion uint8
 
-// The conclusions. Asked is none: the watch showed how an owner was deleted, or that it waits for
-// its dependents.
+// The conclusions. Asked is no inference: the watch showed how an owner was deleted, or that it
+// waits for its dependents.
 const (
 	Asked           Conclusion = iota
 	OwnerNotFound              // a live read says that there is no such owner
@@ -32,13 +32,12 @@ func ParseConclusion(s string) (Conclusion, bool) {
 	return Conclusion(max(i, 0)), i >= 0
 }
 
-// Inference is what a delete rests on, if no owner was seen to be deleted. The zero value: one was.
+// Inference is what a delete rests on if no owner was seen to be deleted. It is zero if one was.
 type Inference struct {
 	Conclusion Conclusion
 	// Owners is the kind of the owner that is gone: of the first one, where owners of owners went.
 	Owners schema.GroupResource
-	// Inherited: the owner itself was collected because of the inference (Collecting), and this
-	// follows from that.
+	// Inherited is true if the owner itself was collected because of the inference (Collecting).
 	Inherited bool
 }
 
@@ -67,8 +66,8 @@ func (g *Graph) inferenceOf(c cause) Inference {
 	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(), Inherited: c&inherited != 0}
 }
 
-// causeOfDelete is what the delete of an object rests on. One such reference is enough: without it
-// the object would be kept. A cause of its own counts before one that is inherited.
+// causeOfDelete returns what the delete of an object rests on. One inferred reference is enough:
+// without it the object would be kept. A cause of the object's own comes before an inherited one.
 func (g *Graph) causeOfDelete(n *node) (found cause) {
 	for _, e := range n.owners {
 		var of cause
@@ -90,16 +89,16 @@ func (g *Graph) causeOfDelete(n *node) (found cause) {
 	return found
 }
 
-// inference is what the delete of an object rests on.
+// inference returns what the delete of an object rests on.
 func (g *Graph) inference(n *node) Inference { return g.inferenceOf(g.causeOfDelete(n)) }
 
-// isOf tells whether the delete of an object rests on an inference about owners of a kind.
+// isOf reports whether the delete of an object rests on an inference about owners of a kind.
 func (g *Graph) isOf(n *node, owners schema.GroupResource) bool {
 	i := g.inference(n)
 	return i.Conclusion != Asked && i.Owners == owners
 }
 
-// causeOfEnd is what follows from the end of a node for those who depend on it.
+// causeOfEnd returns what the deletion of a node's dependents rests on when the node ends.
 func (g *Graph) causeOfEnd(id uint32, concluded bool) cause {
 	slotID := g.nodes.at(id).slot
 	switch c := g.causes[id]; {
@@ -113,7 +112,7 @@ func (g *Graph) causeOfEnd(id uint32, concluded bool) cause {
 	return 0
 }
 
-// collecting notes that an object is deleted because of an inference: what depends on it follows.
+// collecting notes that an object is deleted because of an inference, which its dependents inherit.
 func (g *Graph) collecting(ev Collecting) {
 	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
 	slotID := g.slotIDs[ev.Inference.Owners]
@@ -126,8 +125,8 @@ func (g *Graph) collecting(ev Collecting) {
 // definitions is the kind whose objects define kinds.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// define takes over whether a kind's definition stays. An object of that kind may have been seen to
-// go before: watches of two kinds are in no order.
+// define notes whether a kind's definition goes. Claims on objects that went before are revised:
+// the watches of two kinds are not ordered.
 func (g *Graph) define(name string, goes bool) {
 	slotID := g.slotIDs[schema.ParseGroupResource(name)]
 	if slotID == 0 || g.slots[slotID].undefined == goes {
@@ -148,18 +147,19 @@ func (g *Graph) define(name string, goes bool) {
 }
 
 // Weigh counts what goes with objects, themselves included, each once: all that has no other owner,
-// what a namespace contains, and the instances of a definition. The kinds with most objects come
-// first. False: it stopped after most references, and there is more.
+// the contents of namespaces, and the objects of definitions. The kinds with most objects come
+// first. It returns false if it stopped after most references.
 func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
 	return g.weigh(most, uids, func(*node) {})
 }
 
-// weigh is Weigh that shows what goes.
+// weigh is Weigh, and shows each node that it visits. It does not visit the contents that it
+// counts.
 func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, bool) {
 	f := cascade{g: g, most: most, left: map[uint32]int32{}, counted: map[uint32]*Counted{}}
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
-		f.within(n)
+		f.countContents(n)
 		show(n)
 	}
 	for _, uid := range uids {
@@ -186,8 +186,8 @@ func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, 
 	return all, !f.spent()
 }
 
-// within counts what goes with a namespace, or with a definition, although nothing refers to it.
-func (f *cascade) within(n *node) {
+// countContents counts what goes with a node that is a namespace or a definition.
+func (f *cascade) countContents(n *node) {
 	g := f.g
 	switch g.slots[n.slot].GroupResource() {
 	case namespacesKind:
@@ -219,7 +219,7 @@ func (f *cascade) countMany(slotID uint32, n int) {
 	of.Count += n
 }
 
-// Objects is how many objects of a kind there are.
+// Objects returns how many objects of a kind there are.
 func (g *Graph) Objects(kind schema.GroupResource) int { return g.slots[g.slotIDs[kind]].nodes }
 
 // Inferred is garbage whose delete rests on an inference about owners of one kind.
@@ -231,10 +231,10 @@ type Inferred struct {
 	Why     string
 }
 
-// InferredFrom finds what is to be deleted by inference about owners of a kind, from a cursor that
-// starts at 0, and returns the next cursor, 0 at the end. One call looks at some 1,000 references,
-// and at all of the owner with which it ends. open counts owners of that kind of which it is not
-// known whether they are there: what refers to them may turn out to be garbage.
+// InferredFrom returns garbage whose delete rests on an inference about owners of a kind. The
+// cursor starts at 0, and the next one is 0 at the end. One call looks at some 1,000 references,
+// and at all of the owner with which it ends. open counts owners of the kind that may yet turn out
+// to be absent, and their dependents to be garbage.
 func (g *Graph) InferredFrom(of schema.GroupResource, from uint32) (all []Inferred, open int, next uint32) {
 	const most = 1000
 	looked := 0
@@ -271,9 +271,9 @@ func (g *Graph) InferredFrom(of schema.GroupResource, from uint32) (all []Inferr
 	return all, open, 0
 }
 
-// Suspects are the objects that are to be deleted by inference about owners of a kind, and not
-// because of what else goes for that, in no order, and most of them at most. It costs a step for
-// each owner that anything refers to.
+// Suspects returns up to most objects that are to be deleted by an inference about owners of a kind
+// that they do not inherit. The order is undefined, and only Kind and UID are set. It visits every
+// claim.
 func (g *Graph) Suspects(of schema.GroupResource, most int) (all []Ref) {
 	for id := uint32(1); id < g.claims.next; id++ {
 		c := g.claims.at(id)
@@ -296,12 +296,11 @@ func (g *Graph) Suspects(of schema.GroupResource, most int) (all []Ref) {
 	return all
 }
 
-// open tells whether the next answer may say that there is no such owner, and an object be garbage
-// for that. What is being deleted is not, nor what another owner keeps: such owners may never be
-// looked up. One that may not be read is as good as never answered.
+// open reports whether a lookup may yet find an owner absent, and a dependent to be garbage for
+// that. Dependents that are being deleted, or that another owner keeps, do not count: their owners
+// may never be looked up. Nor does an owner that may not be read, since no answer will come.
 func (g *Graph) open(c *claim) bool {
-	unreadable := c.verdict == unresolvable && c.looked == lookedFailed && g.unresolvableOf(c) == Unreadable
-	if c.verdict != unknown && c.verdict != asked && !unreadable {
+	if c.verdict != unknown && c.verdict != asked && !g.unreadable(c) {
 		return false
 	}
 	return slices.ContainsFunc(c.dependents, func(d dependent) bool {

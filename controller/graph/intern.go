@@ -2,8 +2,8 @@ package graph
 
 import "encoding/binary"
 
-// interner gives small ids to values that many objects share. An id lives as long as an object
-// holds it; 0 is never an id.
+// interner gives small ids to values that many objects share. An id is valid while an object holds
+// it; 0 is never an id.
 type interner[K comparable] struct {
 	ids  map[K]uint32
 	vals []interned[K]
@@ -19,7 +19,7 @@ func newInterner[K comparable]() interner[K] {
 	return interner[K]{ids: map[K]uint32{}, vals: make([]interned[K], 1)}
 }
 
-// hold returns the id of v and counts one more holder. fresh: v had no holder before.
+// hold returns the id of v and adds a holder. fresh is true if v had none.
 func (in *interner[K]) hold(v K) (id uint32, fresh bool) {
 	if id, ok := in.ids[v]; ok {
 		in.vals[id].refs++
@@ -36,7 +36,7 @@ func (in *interner[K]) hold(v K) (id uint32, fresh bool) {
 	return id, true
 }
 
-// drop counts one holder less.
+// drop removes a holder.
 func (in *interner[K]) drop(id uint32) {
 	v := &in.vals[id]
 	if v.refs--; v.refs == 0 {

@@ -8,22 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inventory is what a namespace holds, as it changes: the graph need not be walked to ask what is
-// left in a namespace.
+// inventory counts what a namespace holds, so that no question about it walks the graph.
 type inventory struct {
 	kinds      map[uint32]*contents // by slot; without those that are empty
 	finalizers map[uint32]int32     // by finalizer list
 }
 
-// contents are the objects of one kind in a namespace. Each knows its place among the nodes.
+// contents are the objects of one kind in a namespace. Each has its index among the nodes as its
+// place.
 type contents struct {
 	nodes       []uint32
 	terminating int32
 	usual       int32 // those that Kubernetes itself puts into every namespace
 }
 
-// stock takes a node into the inventory of its namespace, or out of it. Cluster-scoped objects are
-// in none.
+// stock adds a node to the inventory of its namespace (1), or removes it (-1). Cluster-scoped
+// objects are in none.
 func (g *Graph) stock(id uint32, by int32) {
 	n := g.nodes.at(id)
 	if g.namespaces.val(n.namespace) == "" {
@@ -57,7 +57,7 @@ func (g *Graph) stock(id uint32, by int32) {
 	}
 }
 
-// takeFrom removes the node at a place: the last one moves there.
+// takeFrom removes the node at a place, and moves the last one there.
 func (g *Graph) takeFrom(c *contents, place uint32) {
 	last := c.nodes[len(c.nodes)-1]
 	c.nodes[place] = last
@@ -68,8 +68,8 @@ func (g *Graph) takeFrom(c *contents, place uint32) {
 	}
 }
 
-// countEnding counts what of a node may change while it stays where it is: called before and after
-// each change to that.
+// countEnding adds by to the counts of what may change about a node that stays where it is. It is
+// called before (-1) and after (1) each such change.
 func (g *Graph) countEnding(id uint32, by int32) {
 	n := g.nodes.at(id)
 	inv := g.inventories[n.namespace]
@@ -98,7 +98,7 @@ func setOrDelete[K, V comparable](m map[K]V, k K, v V) {
 	}
 }
 
-// Inventory is what a namespace holds, as far as the graph has seen.
+// Inventory is what a namespace holds, as far as it has been seen.
 type Inventory struct {
 	Kinds      []KindCount    // sorted; kinds without objects are left out
 	Finalizers map[string]int // how many objects carry each
@@ -140,7 +140,7 @@ func (g *Graph) ChangedNamespaces() []string {
 	return names
 }
 
-// drain begins or ends telling of changes in a namespace.
+// drain starts or stops the reports of changes in a namespace.
 func (g *Graph) drain(ev Draining) {
 	if ev.On {
 		g.draining[ev.Namespace] = struct{}{}
@@ -150,13 +150,12 @@ func (g *Graph) drain(ev Draining) {
 	delete(g.changed, ev.Namespace)
 }
 
-// Content copies up to n objects of a kind in a namespace, from a cursor that starts at 0, and
-// returns the next cursor, 0 at the end. It costs a step for each of them, however large the graph
-// is.
+// Content returns up to n objects of a kind in a namespace. The cursor starts at 0, and the next
+// one is 0 at the end. The cost is a step for each of them.
 //
-// What is there from the first call to the last is in one of them. It may be in two, if others go
-// meanwhile: the last object takes the place of one that goes, hence the way from the end to the
-// beginning.
+// An object that is there from the first call to the last is in one of the answers, and maybe in
+// two. It cannot be missed, because the last object takes the place of one that goes and the walk
+// is from the end to the beginning.
 func (g *Graph) Content(namespace string, kind schema.GroupResource, from uint32, n int) ([]View, uint32) {
 	slotID, inv := g.slotIDs[kind], g.inventories[g.namespaces.ids[namespace]]
 	if inv == nil || inv.kinds[slotID] == nil {

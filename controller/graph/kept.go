@@ -3,7 +3,7 @@ package graph
 // What is kept although its owners are gone: because a policy protects it or a person has decided
 // so, or because they are too many to be followed.
 
-// protect takes in that an object is kept, unless the watch has shown another version since.
+// protect notes that an object is kept, unless the watch has shown another version since.
 func (g *Graph) protect(ev Protected) {
 	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
 	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {
@@ -13,8 +13,8 @@ func (g *Graph) protect(ev Protected) {
 	g.mark(id)
 }
 
-// setUnfollowed takes over how many owner references of an object are not followed, and tells
-// whether that has changed.
+// setUnfollowed stores how many owner references of an object are not followed, and reports whether
+// that changed.
 func (g *Graph) setUnfollowed(id uint32, n int) bool {
 	if g.unfollowed[id] == n {
 		return false

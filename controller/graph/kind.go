@@ -15,7 +15,7 @@ type Resource struct {
 	Kind     string
 	// Version is the one that is watched and written: the server's preference.
 	Version string
-	// Versions are all versions that serve the kind; owner references may name any of them.
+	// Versions are all that serve the kind; owner references may name any of them.
 	Versions   []string
 	Namespaced bool
 	// Collected kinds can be listed, watched and deleted, and no flag has them ignored.
@@ -38,9 +38,9 @@ type ListState uint8
 const (
 	Unwatched ListState = iota // no reflector feeds it
 	Listing                    // the first list is under way
-	Slow                       // the first list is under way, for longer than others wait to begin their work
+	Slow                       // the first list is under way, and others no longer wait for it
 	Synced                     // listed at least once; a watch follows it
-	Behind                     // listed at least once, and its watch is broken: there may be objects that it has not shown
+	Behind                     // listed at least once, and its watch is broken: objects may be unseen
 	Failing                    // never listed, and the last attempt failed
 	Forbidden                  // never listed, because we may not: not ours to collect
 )
@@ -56,39 +56,39 @@ type slot struct {
 	state  ListState // Unwatched exactly when no node may exist
 	reason string    // why Slow, Behind, Failing or Forbidden
 	nodes  int
-	near   uint32 // the node that came last: there, or near it, are examples
-	usual  string // the object of this kind that Kubernetes puts into every namespace
+	near   uint32 // the node added last: its neighbours are examples of the kind
+	usual  string // the name of the one that Kubernetes puts into every namespace
 	epoch  uint8  // of the list under way or last ended; nodes carry the epoch that last saw them
 	lists  uint32 // lists ended so far; an answer older than the last list proves nothing
 	// changes counts objects that came, went, or are at another resourceVersion.
 	changes uint64
-	// undefined: the definition of the kind is being deleted, or was, and there is no other.
+	// undefined is true once the kind's definition is being deleted, until there is another.
 	undefined bool
 	// hiddenDependents counts the owners in Graph.hiddenDependents.
 	hiddenDependents int
 }
 
-// Changes counts what has happened to objects of a kind: as long as it is the same, and the kind
-// can be followed, each is as it was. followed is false if the kind cannot be, or is not seen yet.
+// Changes returns how often objects of a kind came, went or changed their version. As long as n is
+// the same and followed is true, each is as it was. followed is false while the kind is not synced.
 func (g *Graph) Changes(kind schema.GroupResource) (n uint64, followed bool) {
 	s := &g.slots[g.slotIDs[kind]]
 	return s.changes, s.state == Synced
 }
 
-// complete tells whether the graph has every object of a kind. Of one that is not served there are
+// complete reports whether the graph has every object of a kind. A kind that is not served has
 // none.
 func (g *Graph) complete(kind schema.GroupResource) bool {
 	s := &g.slots[g.slotIDs[kind]] // the first is no kind's
 	return g.resolved != nil && (!s.served || s.state == Synced)
 }
 
-// listing tells whether the first list of the kind is still expected.
+// listing reports whether the first list of the kind is still expected.
 func (s *slot) listing() bool {
 	return s.served && s.Collected && (s.state == Listing || s.state == Slow)
 }
 
-// incomplete tells whether dependents of this kind may exist that the graph has not seen, although
-// it should in time.
+// incomplete reports whether dependents of this kind may exist that the graph has not seen,
+// although it should in time.
 func (s *slot) incomplete() bool {
 	return s.listing() || s.served && s.Collected && (s.state == Failing || s.state == Behind) || s.away()
 }
@@ -98,17 +98,17 @@ type typeKey struct{ apiVersion, kind string }
 
 func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
 
-// typeInfo resolves a typeKey. slot stays when the whole kind is not served any more, so that
-// deletions which are still on their way from the watch are understood. A version that ends while
-// the kind goes on stands for nothing, as in a process that starts now.
+// typeInfo is what a typeKey resolves to. It keeps its slot when the whole kind is not served any
+// more, so that deletions still on their way from the watch are understood. A version that ends
+// while its kind goes on resolves to nothing, as in a process that starts now.
 type typeInfo struct {
-	slot       uint32 // 0: it stands for no kind
+	slot       uint32 // 0: it resolves to nothing
 	served     bool
 	ambiguous  bool // two resources claim this apiVersion and kind: no lookup could be trusted
-	namespaced bool // as the slot is: a kind that comes back with another scope resolves differently
+	namespaced bool // of the slot: a kind that comes back with another scope resolves differently
 }
 
-// slotOf returns the index of a kind's slot, making an unserved one when it is new.
+// slotOf returns the index of a kind's slot, and adds an unserved one for a new kind.
 func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
 	if id, ok := g.slotIDs[gr]; ok {
 		return id
@@ -119,8 +119,7 @@ func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
 	return id
 }
 
-// serve takes over a discovery result: which kinds exist, and what each reference's kind resolves
-// to.
+// serve applies a discovery result: which kinds exist, and what each reference's kind resolves to.
 func (g *Graph) serve(resources []Resource) {
 	for i := range g.slots {
 		g.slots[i].served = false
@@ -169,7 +168,7 @@ func (g *Graph) serve(resources []Resource) {
 	g.incompleteChanged()
 }
 
-// resolveType brings one type's resolution up to date and tells whether it changed.
+// resolveType updates the resolution of a type and reports whether it changed.
 func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	for int(id) >= len(g.typeInfos) {
 		g.typeInfos = append(g.typeInfos, typeInfo{})
@@ -183,15 +182,15 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 	return before != after
 }
 
-// listingKinds lists the kinds whose first list is still expected: "" when there is none. A
-// namespaced owner cannot have dependents of a cluster-scoped kind.
+// listingKinds names the kinds whose first list is still expected; "" if there are none. For a
+// namespaced owner it leaves out cluster-scoped kinds, which cannot depend on it.
 func (g *Graph) listingKinds(namespacedOnly bool) string {
 	return g.kindsThat(func(_ uint32, s *slot) bool { return s.listing() && (s.Namespaced || !namespacedOnly) })
 }
 
-// incompleteKinds lists the kinds that make it impossible to say that an owner has no more
-// dependents: those that fail, or are behind, too, and those that are not served, and were while
-// objects of them referred to this owner.
+// incompleteKinds names the kinds that may hold unseen dependents of an owner: those that are
+// listing, fail or are behind, and those that are not served now and had objects that referred to
+// it.
 func (g *Graph) incompleteKinds(owner uint32) string {
 	namespaced := g.slots[g.nodes.at(owner).slot].Namespaced
 	return g.kindsThat(func(slotID uint32, s *slot) bool {
@@ -203,7 +202,7 @@ func (g *Graph) incompleteKinds(owner uint32) string {
 	})
 }
 
-// kindsThat names those of the incomplete kinds that count.
+// kindsThat names the incomplete kinds for which count returns true, sorted.
 func (g *Graph) kindsThat(count func(slotID uint32, s *slot) bool) string {
 	if g.incomplete == 0 {
 		return ""
@@ -218,8 +217,7 @@ func (g *Graph) kindsThat(count func(slotID uint32, s *slot) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// missing names a kind that is incomplete, and says why if that is more than its first list taking
-// its time.
+// missing names an incomplete kind, with the reason unless that is only its first list.
 func (s *slot) missing() string {
 	name := s.GroupResource().String()
 	switch {
@@ -233,8 +231,8 @@ func (s *slot) missing() string {
 	return name
 }
 
-// incompleteChanged recounts the kinds that are incomplete. Owners that are waiting to be released
-// depend on them.
+// incompleteChanged counts the incomplete kinds again. Owners that are ending wait for them, and
+// are marked if anything changed.
 func (g *Graph) incompleteChanged() {
 	incomplete, listing := 0, 0
 	for i := range g.slots {
@@ -257,7 +255,8 @@ func (g *Graph) incompleteChanged() {
 	}
 }
 
-// describeIncomplete is a fingerprint of which kinds are incomplete, why, and for which owners.
+// describeIncomplete returns a fingerprint of the incomplete kinds: which, why, and for which
+// owners.
 func (g *Graph) describeIncomplete() string {
 	var b strings.Builder
 	for i := range g.slots {

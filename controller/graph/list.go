@@ -7,8 +7,8 @@ func (g *Graph) listBegins(kind schema.GroupResource) {
 	s.epoch++
 }
 
-// listEnds sweeps what the list did not show. Claims that were found present by a lookup but have
-// no node by now are asked again: the object may have gone between the lookup and the list.
+// listEnds removes what the list did not show. Claims that only a lookup found present are asked
+// again: the owner may have gone between the lookup and the list.
 func (g *Graph) listEnds(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	s := &g.slots[slotID]
@@ -27,9 +27,7 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 	g.incompleteChanged()
 }
 
-// sweep removes nodes of a kind that are not shown any more, which proves nothing. Only an owner
-// that was letting its dependents go when it was last seen is settled: a lookup would tell that it
-// is absent, but not how it went.
+// sweep calls lose for each node of a kind for which gone returns true.
 func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
@@ -38,8 +36,8 @@ func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)
 	}
 }
 
-// unlist removes a node that a complete list does not show. Where a definition is not listed, its
-// objects are not away: they are gone with it.
+// unlist removes a node that a complete list does not show. With a definition, its objects are
+// known to be gone.
 func (g *Graph) unlist(id uint32) {
 	if n := g.nodes.at(id); g.slots[n.slot].GroupResource() == definitions {
 		g.showDependents(g.slotIDs[schema.ParseGroupResource(n.name)])
@@ -47,6 +45,9 @@ func (g *Graph) unlist(id uint32) {
 	g.lose(id)
 }
 
+// lose removes a node that is not shown any more, which proves nothing. Only an owner that orphaned
+// its dependents when it was last seen is settled: a lookup would find it absent, but not how it
+// went.
 func (g *Graph) lose(id uint32) {
 	if g.leavesOrphans(id) {
 		g.settle(id, true, 0)

@@ -1,7 +1,6 @@
 package graph
 
-// setLooked notes an answer, and when to ask again: what failed the later the more often it failed,
-// what was found the later the more often it was.
+// setLooked stores an answer, and when to ask again: later each time it is the same.
 func (g *Graph) setLooked(id uint32, to looked, reason string) {
 	c := g.claims.at(id)
 	c.looked, c.cause = to, 0
@@ -32,19 +31,20 @@ func (g *Graph) forgetLookup(id uint32) {
 	g.changeClaim(id, func(*claim) { g.setLooked(id, lookedNot, "") })
 }
 
-// claimValue is the claim as callers see it.
+// claimValue returns a claim as callers see it.
 func (g *Graph) claimValue(id uint32) Claim {
 	c := g.claims.at(id)
 	k := g.types.val(c.typ)
 	s := &g.slots[g.typeInfos[c.typ].slot]
 	return Claim{
-		APIVersion: k.apiVersion, Kind: k.kind, Namespace: g.namespaces.val(c.namespace), Name: c.name, UID: g.uidOf(c.entry),
+		APIVersion: k.apiVersion, Kind: k.kind,
+		Namespace: g.namespaces.val(c.namespace), Name: c.name, UID: g.uidOf(c.entry),
 		Resource: s.GroupResource(), Namespaced: s.Namespaced, Lists: s.lists, History: g.history,
 	}
 }
 
-// alike calls f for every claim that the answer to v's lookup also answers: same uid, same kind
-// whatever the version, same place.
+// alike calls f for every claim that a lookup of v answers, too: same uid, same kind in any
+// version, same place.
 func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
 	entryID := g.find(v.UID)
 	if entryID == 0 {
@@ -72,8 +72,8 @@ func (g *Graph) lookupStarted(v Claim) {
 	})
 }
 
-// answer takes in what a lookup said. A deletion that the watch showed in the meantime is final,
-// and an answer from before the last list says nothing about presence now.
+// answer applies the answer to a lookup. A deletion that the watch has shown meanwhile is final.
+// That an owner was present before the last list says nothing about now.
 func (g *Graph) answer(ev LookupAnswered) {
 	if ev.Claim.History != g.history {
 		return // of another history
@@ -106,9 +106,9 @@ func (g *Graph) answer(ev LookupAnswered) {
 	})
 }
 
-// recheck is one round: what failed is tried again, and what was found by a lookup alone is asked
-// again. Also in a kind that is watched: the answer may have come after the watch had shown the
-// owner come and go, when no reference made the claim.
+// recheck begins a round: failed lookups, and owners that only a lookup found, are asked again.
+// That includes kinds that are watched: the watch may have shown the owner come and go before the
+// answer arrived, when no reference made the claim.
 func (g *Graph) recheck(round uint64) {
 	agenda := &g.claims.agenda
 	for _, id := range agenda.next(

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Seen is what is known about the object with a uid. The zero value is nothing.
+// Seen is what is known about the object with a uid. It is zero if that is nothing.
 type Seen struct {
 	Answer    Answer
 	Kind      schema.GroupKind // of the object that is Present, and so below
@@ -17,12 +17,11 @@ type Seen struct {
 	Name      string
 }
 
-// Owner looks for the object that has the uid of a reference, in a dependent in the given
-// namespace. If it is there, it is Present, and what it is may be something else than the reference
-// says.
+// Owner looks up the object with the uid of a reference, which is in a dependent in a namespace.
+// One that is Present may be another than the reference says.
 //
-// Absent is said only for certain: the watch showed the deletion, or a live read for a reference
-// with the same meaning did.
+// Absent is certain: the watch showed the deletion, or a live read did for a reference with the
+// same meaning.
 func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	entryID := g.find(ref.UID)
 	if entryID != 0 {
@@ -41,7 +40,7 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 		Namespace: namespace, Name: ref.Name, UID: ref.UID,
 		Resource: g.slots[t.slot].GroupResource(), Namespaced: t.namespaced,
 	}, func(_ uint32, c *claim) {
-		// One that was lost while it let its dependents go counts as orphaned, and may be there
+		// An owner that was lost while it orphaned its dependents is not absent: it may be there
 		// yet.
 		if c.verdict == absent {
 			seen.Answer = Absent
@@ -50,7 +49,8 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	return seen
 }
 
-// bestMatch is the node of an entry that is most like what a reference says; 0: there is none.
+// bestMatch returns the node of an entry that is most like what a reference says; 0 if there is
+// none.
 func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
 	first := g.entries.at(entryID).node
@@ -62,9 +62,9 @@ func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
 	return first
 }
 
-// Depends tells whether an object is a dependent of another, or of one of its dependents, and so
-// on. References count whose owner is there, exactly as they say. It looks at most of them: of more
-// it finds nothing.
+// Depends reports whether an object depends on another, directly or through others. Only references
+// whose owner is there exactly as they say count. After most references it gives up, and returns
+// false.
 func (g *Graph) Depends(dependent, on types.UID, most int) bool {
 	from, to := g.find(dependent), g.find(on)
 	if from == 0 || to == 0 {
@@ -101,7 +101,7 @@ type ServedKind struct {
 	Resources  []schema.GroupResource // sorted; more than one if several share the kind
 }
 
-// ServedKind looks a kind up in what discovery answered last.
+// ServedKind looks up a kind in the last discovery result.
 func (g *Graph) ServedKind(gvk schema.GroupVersionKind) ServedKind {
 	out := ServedKind{Known: g.resolved != nil}
 	t := g.resolved[typeKey{gvk.GroupVersion().String(), gvk.Kind}]

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Contradicts says why an object, as a later list shows it, cannot come after what was seen of it:
-// it was seen to go, or at a later resourceVersion. "" if it can. So it is after a restore, also if
-// that made resourceVersions go on from where they were.
+// Contradicts returns why an object in a later list cannot follow what was seen of it: its
+// deletion, or a later resourceVersion. It returns "" if it can. A contradiction means a restore,
+// even if resourceVersions went on from where they were.
 func (g *Graph) Contradicts(o *Object) string {
 	if slot, went := g.recentlyDeleted.slotOf(o.UID); went && slot == g.slotIDs[o.Kind] {
 		return fmt.Sprintf("%s is there again after its deletion was seen, under the same uid", nsName(o.Namespace, o.Name))

@@ -17,21 +17,20 @@ func (g *Graph) blockedOwners(id uint32, f func(owner uint32)) {
 	}
 }
 
-// Whoever may edit a thousand objects can have all of them block each other, which is a million
-// references: so a search has an end. An object is followed no further than that, and its own
-// references are part of it: where the search from one object finds no end, neither does any that
-// comes to that object.
+// A search is bounded: a client that may edit a thousand objects can have all of them block each
+// other, with a million references. If the search from one object exceeds a bound, so does each
+// search that reaches that object.
 const (
 	mostFollowed = 1_000  // blocking references to objects that pass
 	mostLookedAt = 20_000 // references of the objects that are followed
 )
 
-// cycle returns the objects that wait for each other with the node, itself included; nil if it is
-// in no cycle. A waits for B if B blocks A and A is being deleted foreground. start is taken as
-// waiting whatever it is: the question is what would happen if it were. Where there are too many to
-// tell, tooMany is true.
+// cycle returns the objects that wait for each other with a node, itself included; nil if it is in
+// no cycle. A waits for B if B blocks A and A is being deleted foreground; start counts as waiting
+// in any case. tooMany is true if a bound was exceeded.
 //
-// Exact, but for that: where the reference looks one step far, and errs both ways (RB 5.6).
+// Within the bounds it is exact, where the reference looks one step far and errs both ways (RB
+// 5.6).
 func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
 	return g.component(start, func(id uint32) bool {
 		return id == start || g.nodes.at(id).flags&foreground != 0
@@ -39,15 +38,15 @@ func (g *Graph) cycle(start uint32) (members map[uint32]bool, tooMany bool) {
 }
 
 // component returns the strongly connected component of start among the nodes that pass, following
-// blocking references; nil if start is in no cycle, or where there are too many to tell, which
-// tooMany says.
+// blocking references; nil if start is in no cycle. tooMany is true, and members nil, if a bound
+// was exceeded.
 func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uint32]bool, tooMany bool) {
 	blocks := false
 	g.blockedOwners(start, func(uint32) { blocks = true })
 	if !blocks {
 		return nil, false // whatever else it refers to
 	}
-	blockedBy := map[uint32][]uint32{} // the steps that were taken, backwards
+	blockedBy := map[uint32][]uint32{} // the references that were followed, backwards
 	seen := map[uint32]bool{start: true}
 	followed, lookedAt := 0, 0
 	for todo := []uint32{start}; len(todo) > 0; {
@@ -88,8 +87,8 @@ func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uin
 	return members, false
 }
 
-// leads tells whether a node is the one in its cycle that is to unblock: the lowest uid. One is
-// enough, and it must not depend on who asks.
+// leads reports whether a node is the one in its cycle that is to unblock: the one with the lowest
+// uid. One is enough, and it must not depend on who asks.
 func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
 	for m := range members {
 		if m != id && g.less(m, id) {
@@ -112,10 +111,10 @@ func (g *Graph) less(a, b uint32) bool {
 	return na.slot < nb.slot // one uid under two kinds
 }
 
-// markCycle marks everything that could wait in a cycle through a node. Called before and after
-// each change to the node's blocking references, or to whether they count: no other change makes or
-// breaks a cycle. Where there are too many, the node itself is enough: it is in each cycle that the
-// change makes, and unblocks.
+// markCycle marks everything that could wait in a cycle through a node. It is called before and
+// after each change to the node's blocking references, or to whether they count: no other change
+// makes or breaks a cycle. If a bound is exceeded, the node itself is enough: it is in each cycle
+// that the change makes, and unblocks.
 func (g *Graph) markCycle(id uint32) {
 	n := g.nodes.at(id)
 	if n.blocking == 0 || len(n.owners) == 0 {

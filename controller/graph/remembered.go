@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MostRemembered is of how many owners it is taken in that another process saw their deletes.
+// MostRemembered is how many Remembered deletions a graph holds.
 const MostRemembered = 4096
 
-// EndedOwner is an owner whose delete was seen, or follows from that of another, while objects
+// EndedOwner is an owner whose deletion was seen, or follows from that of another, while objects
 // still refer to it.
 type EndedOwner struct {
 	Kind       schema.GroupResource
@@ -22,7 +22,7 @@ type EndedOwner struct {
 	References int    // how many there are
 }
 
-// answerForGood settles a claim on an owner that has ended.
+// answerForGood settles a claim whose owner has ended.
 func (g *Graph) answerForGood(id uint32, orphans bool, why cause) {
 	g.setLooked(id, lookedAbsent, "")
 	g.claims.at(id).orphaned, g.claims.at(id).cause = orphans, why
@@ -31,10 +31,10 @@ func (g *Graph) answerForGood(id uint32, orphans bool, why cause) {
 	}
 }
 
-// EndedOwners are the owners that were seen to be deleted and left objects, and those among what
-// goes with these, sorted by their uids; none if no more than enough objects go. Left out are those
-// to which an edit has put a reference since: that is not what their deletes asked for. It looks at
-// most references.
+// EndedOwners returns, sorted by uid, the owners that were seen to be deleted and left dependents,
+// and the owners among what goes with these. It returns none if no more than enough objects go. It
+// leaves out owners to which an edit has added a reference since: their deletion did not ask for
+// that. It looks at no more than most references.
 func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 	if len(g.ended) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 	return slices.SortedFunc(maps.Values(found), func(a, b EndedOwner) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// referencesTo counts the references to an owner of a kind, and tells whether an edit has written
+// referencesTo counts the references to an owner of a kind, and reports whether an edit has written
 // one since the owner was last known to be there.
 func (g *Graph) referencesTo(entryID, slotID uint32) (n int, byEdit bool) {
 	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
@@ -95,9 +95,8 @@ func (g *Graph) referencesTo(entryID, slotID uint32) (n int, byEdit bool) {
 	return n, byEdit
 }
 
-// remember takes in that a process before this one saw an owner deleted. It counts if this one
-// finds by reads that the owner is not there, and if there are no more references to it than there
-// were, and none that an edit has written since.
+// remember notes that a process before this one saw an owner deleted. That counts once a read finds
+// no owner, and only if references to it are no more than were recorded and none was edited since.
 func (g *Graph) remember(ev Remembered) {
 	slotID, entryID := g.slotIDs[ev.Kind], g.find(ev.UID)
 	if slotID == 0 || entryID == 0 || g.nodeOf(slotID, entryID) != 0 {
@@ -120,8 +119,8 @@ func (g *Graph) remember(ev Remembered) {
 	}
 }
 
-// causeOfAbsence is what follows from a read that finds no owner: it is concluded, unless its
-// delete is remembered.
+// causeOfAbsence returns what follows from a read that finds no owner: an inference, unless the
+// owner's deletion is remembered.
 func (g *Graph) causeOfAbsence(c *claim) cause {
 	slotID := g.typeInfos[c.typ].slot
 	if kind, is := g.remembered.slotOf(g.uidOf(c.entry)); is && kind == slotID {

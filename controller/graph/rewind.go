@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// History is how often the API server's history has gone back.
+// History returns how often the API server's history has gone back.
 func (g *Graph) History() uint32 { return g.history }
 
-// rewind forgets everything that was seen: a process that starts knows as much. Nothing is deleted
-// or changed until every kind has been listed again; only lookups are made.
+// rewind forgets everything that was seen. Until every kind has been listed again, only lookups are
+// made.
 func (g *Graph) rewind(reason string) {
 	for id := uint32(1); id < g.nodes.next; id++ {
 		if g.nodes.at(id).entry != 0 {
@@ -34,9 +34,9 @@ func (g *Graph) rewind(reason string) {
 	g.incompleteChanged()
 }
 
-// rewindKind forgets which owners of one kind are absent, and what is being looked up: an answer
-// may be of the storage before. That an owner let its dependents go is not forgotten, or they would
-// be collected if it is not there again.
+// rewindKind forgets which owners of one kind are absent, and all lookups under way: an answer may
+// be of the old storage. It does not forget which owners orphaned their dependents, or these would
+// be collected if the owner is not there again.
 func (g *Graph) rewindKind(kind schema.GroupResource) {
 	slotID := g.slotOf(kind)
 	g.history++
@@ -49,7 +49,7 @@ func (g *Graph) rewindKind(kind schema.GroupResource) {
 	})
 }
 
-// relisted ends what rewind began: everything is decided about again.
+// relisted ends a rewind: everything is decided again.
 func (g *Graph) relisted() {
 	g.rewound = ""
 	for id := uint32(1); id < g.nodes.next; id++ {
@@ -59,5 +59,5 @@ func (g *Graph) relisted() {
 	}
 }
 
-// Rewinding says why everything is being listed again; "" if it is not.
+// Rewinding returns why everything is being listed again; "" if it is not.
 func (g *Graph) Rewinding() string { return g.rewound }

@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ruling is how the deletion of an object goes on that a finalizer of ours holds: see Ruled.
+// ruling is how a deletion goes on that a finalizer of ours holds: see Ruled.
 type ruling struct {
 	finalizer   string
 	propagation metav1.DeletionPropagation
 }
 
-// rule takes in a ruling. One about an object that does not terminate, or does not carry the
-// finalizer, is late: whoever rules is told of each version of such an object.
+// rule applies a ruling. One about an object that is not terminating, or does not carry the
+// finalizer, is late and ignored: each version of such an object is ruled anew.
 func (g *Graph) rule(ev Ruled) {
 	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
 	if id == 0 {
@@ -41,8 +41,8 @@ func (g *Graph) rule(ev Ruled) {
 	g.mark(id)
 }
 
-// holds takes in which finalizer holds foreground deletions until they are ruled. All that is being
-// deleted is judged again.
+// holds stores which finalizer holds foreground deletions until they are ruled, and judges all that
+// is being deleted again.
 func (g *Graph) holds(finalizer string) {
 	if g.holder == finalizer {
 		return
@@ -57,8 +57,8 @@ func (g *Graph) holds(finalizer string) {
 	}
 }
 
-// setEnding takes over finalizers and deletion, and tells whether the graph is to be judged again.
-// stocked: the node is counted in its namespace's inventory.
+// setEnding stores finalizers and deletion, and reports whether that changed anything. stocked is
+// true if the node is counted in its namespace's inventory.
 func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bool {
 	n := g.nodes.at(id)
 	finalizers := uint32(0)
@@ -81,9 +81,9 @@ func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bo
 	}
 	switch {
 	case now&foreground != 0:
-		n.flags &^= released // deleted again, with another wish
+		n.flags &^= released // deleted again, with another propagation
 	case before&orphan != 0 && now&orphan == 0:
-		n.flags |= released // whoever did it: we, the leader before us, the built-in collector
+		n.flags |= released // by us, a leader before us, or the built-in collector
 	}
 	if now&ending != 0 {
 		g.ending[id] = struct{}{}
@@ -93,8 +93,8 @@ func (g *Graph) setEnding(id uint32, list []string, isDeleting, stocked bool) bo
 	return changed
 }
 
-// endingFlags is how an object ends that has these finalizers: as they say, or else as was ruled.
-// One that is held goes foreground only when it is ruled how it ends.
+// endingFlags returns how an object with these finalizers ends: as they say, or else as was ruled.
+// One that is held goes foreground only when it is ruled.
 func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (now flags) {
 	r, isRuled := g.rulings[id]
 	if isRuled && (!isDeleting || !slices.Contains(finalizers, r.finalizer)) {
@@ -110,8 +110,8 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 	return deleting | g.endingBy(finalizers, ruling{})
 }
 
-// Awaits tells whether an object, as it was read live, waits for its dependents: it is being
-// deleted foreground, by its own finalizers or as was ruled of what a finalizer of ours holds.
+// Awaits reports whether an object, as it was read live, waits for its dependents: it is being
+// deleted foreground, by its own finalizers or by a ruling.
 func (g *Graph) Awaits(live *Object) bool {
 	r := g.rulings[g.nodeOf(g.slotIDs[live.Kind], g.find(live.UID))]
 	if !slices.Contains(live.Finalizers, r.finalizer) {
@@ -120,12 +120,12 @@ func (g *Graph) Awaits(live *Object) bool {
 	return live.Deleting && g.endingBy(live.Finalizers, r)&foreground != 0
 }
 
-// endingBy is which way an object ends that is being deleted, with these finalizers, and as was
-// ruled; the zero ruling is none.
+// endingBy returns how an object that is being deleted ends, by its finalizers and a ruling, which
+// may be zero.
 func (g *Graph) endingBy(finalizers []string, r ruling) flags {
 	switch {
-	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents): // the server allows only one; this is the one that destroys nothing
-		return orphan
+	case slices.Contains(finalizers, metav1.FinalizerOrphanDependents):
+		return orphan // comes first, although the server allows only one: it destroys nothing
 	case slices.Contains(finalizers, metav1.FinalizerDeleteDependents):
 		if r == (ruling{}) && g.holder != "" && slices.Contains(finalizers, g.holder) {
 			return 0

@@ -1,14 +1,14 @@
 package graph
 
-// slab holds values at stable ids, in chunks, so that growing copies nothing and wastes little, and
-// what many have left is given back. 0 is never an id. Values of ids that are not in use are zero,
-// and must not be written.
+// slab holds values at stable ids, in chunks. It grows without copying, and gives back the memory
+// of empty chunks. 0 is never an id. Values of ids that are not in use are zero, and must not be
+// written.
 type slab[T any] struct {
 	chunks [][]T
 	rooms  []room   // of each chunk
 	open   []uint32 // chunks with room, each once, and some that were given back since
 	given  []uint32 // chunks that were given back
-	spare  uint32   // a chunk of which nothing is in use, kept for what comes next; 0: there is none
+	spare  uint32   // an empty chunk that is kept; 0: there is none
 	next   uint32   // all ids that ever were in use are below it
 	used   int
 	zeros  []T // stands in for chunks that were given back
@@ -16,8 +16,8 @@ type slab[T any] struct {
 
 // room is what is in use of a chunk.
 type room struct {
-	freed []uint16 // places that were in use, and are not
-	fresh uint16   // places from here on never were since the chunk was made
+	freed []uint16 // places that are not in use any more
+	fresh uint16   // places from here on were never in use since the chunk was made
 	used  uint16
 	// open: it is in slab.open. given: it was given back.
 	open, given bool
@@ -51,7 +51,7 @@ func (s *slab[T]) alloc() uint32 {
 	return id
 }
 
-// withRoom finds a chunk with room, the last of s.open, and makes one if need be.
+// withRoom returns a chunk with room, the last of s.open, and makes one if need be.
 func (s *slab[T]) withRoom() uint32 {
 	for n := len(s.open); n > 0; n = len(s.open) {
 		at := s.open[n-1]
@@ -96,8 +96,8 @@ func (s *slab[T]) release(id uint32) {
 	}
 }
 
-// giveBack has nothing hold the memory of a chunk in which nothing is in use. One such chunk is
-// spared: or else one object that comes and goes would make and unmake a chunk each time.
+// giveBack frees the memory of an empty chunk. One empty chunk is kept, or an object that comes and
+// goes would allocate a chunk each time.
 func (s *slab[T]) giveBack(at uint32) {
 	if s.zeros == nil {
 		s.zeros = make([]T, chunkSize)

@@ -1,9 +1,8 @@
 package graph
 
-// Still tells whether an action, made some time ago, is what is to be done about its object as it
-// was read now: the graph shows the object like this, its resourceVersion aside, and still decides
-// the same. One of the two is not enough: the watch may have brought, since the decision, what
-// makes it wrong.
+// Still reports whether an action, made some time ago, is still what is to be done about its object
+// as it was read now: the graph shows the object like this, its resourceVersion aside, and decides
+// the same. Both are needed: the watch may have brought, since the decision, what makes it wrong.
 func (g *Graph) Still(a Action, live *Object) bool {
 	now := g.Decide(a.Object.UID)
 	now.Object.ResourceVersion = a.Object.ResourceVersion

@@ -2,8 +2,8 @@ package graph
 
 import "k8s.io/apimachinery/pkg/types"
 
-// tombstones remembers uids of objects that went, and the kind that showed it: one uid may stand
-// under two kinds. Bounded: the oldest are forgotten first.
+// tombstones holds the uids of objects that went, and the kind that showed each: one uid may stand
+// under two kinds. It is bounded, and forgets the oldest first.
 type tombstones struct {
 	keys         map[key]uint32       // the slot of the kind
 	nonCanonical map[types.UID]uint32 // the same for uids that are no UUIDs
@@ -19,12 +19,12 @@ type tombstone struct {
 }
 
 const (
-	// maxOrphaned: owners that were deleted with orphan, so that a dependent that is seen only
-	// afterwards is released instead of collected. About 5 MB of uids. A dependent would have to be
-	// seen later than so many further orphaning deletions after its owner's.
+	// maxOrphaned bounds the owners that were deleted with orphan. A dependent that is seen only
+	// afterwards is released instead of collected, unless so many other owners were deleted with
+	// orphan in between. The uids take about 5 MB.
 	maxOrphaned = 1 << 16
-	// maxRecentlyDeleted: objects whose deletion the watch showed, so that a reference which is
-	// written after it is known for what it is. About 2 MB; what is forgotten is in doubt.
+	// maxRecentlyDeleted bounds the objects whose deletion the watch showed, so that a reference
+	// written after it is known to be dangling. What is forgotten is in doubt. It takes about 2 MB.
 	maxRecentlyDeleted = 1 << 14
 )
 
@@ -39,7 +39,7 @@ func (t *tombstones) has(uid types.UID) bool {
 	return there
 }
 
-// slotOf is the kind of which an object with this uid went last.
+// slotOf returns the kind of which an object with this uid went last.
 func (t *tombstones) slotOf(uid types.UID) (slot uint32, there bool) {
 	if k, ok := parseKey(uid); ok {
 		slot, there = t.keys[k]
@@ -51,7 +51,7 @@ func (t *tombstones) slotOf(uid types.UID) (slot uint32, there bool) {
 
 func (t *tombstones) add(slot uint32, uid types.UID) {
 	if uid == "" {
-		return // it is of no object, and a tombstone without text is that of a key
+		return // no object has it, and a tombstone with an empty text stands for a key
 	}
 	before := len(t.keys) + len(t.nonCanonical)
 	var one tombstone

@@ -9,7 +9,7 @@ import (
 // key is a canonical UUID in 16 bytes. Almost every uid is one; the others are kept as strings.
 type key [16]byte
 
-// digits are the places of a canonical UUID's bytes: 8-4-4-4-12 lower-case hexadecimal digits.
+// digits are the offsets of a canonical UUID's bytes: 8-4-4-4-12 lower-case hexadecimal digits.
 var digits = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
 
 // nibbles are the values of digits, 0xff for what is none.
@@ -23,8 +23,8 @@ var nibbles = func() (t [256]uint8) {
 	return t
 }()
 
-// parseKey tells whether uid is a UUID exactly as the key would be printed again. It is where a
-// list spends its time, hence the table.
+// parseKey returns the key of a canonical UUID: one that key.uid prints the same. The table is
+// there because lists spend their time here.
 func parseKey(uid types.UID) (k key, ok bool) {
 	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' || uid[18] != '-' || uid[23] != '-' {
 		return key{}, false
@@ -53,8 +53,8 @@ func (k key) uid() types.UID {
 	return types.UID(b[:])
 }
 
-// entry is all that is known under one uid: the objects that carry it (one, unless two APIs show
-// the same object) and the claims that name it. An entry without either does not exist.
+// entry is what is known under one uid: the objects that carry it (one, unless two APIs show the
+// same object) and the claims that name it. It exists while it has either.
 type entry struct {
 	key   key    // zero if the uid is no canonical UUID: then it is in Graph.nonCanonicalUIDs
 	node  uint32 // first of those through Graph.next
@@ -73,7 +73,7 @@ func (g *Graph) findKey(k key) uint32 {
 	return g.byKey.get(k, func(id uint32) bool { return g.entries.at(id).key == k })
 }
 
-// enter returns the entry of a uid and makes it if need be.
+// enter returns the entry of a uid, and makes it if need be.
 func (g *Graph) enter(uid types.UID) uint32 {
 	k, canonical := parseKey(uid)
 	if canonical {
@@ -95,7 +95,7 @@ func (g *Graph) enter(uid types.UID) uint32 {
 	return id
 }
 
-// leave forgets an entry that holds nothing any more.
+// leave removes an entry that holds nothing any more.
 func (g *Graph) leave(id uint32) {
 	e := g.entries.at(id)
 	if e.node != 0 || e.claim != 0 {
@@ -117,11 +117,11 @@ func (g *Graph) uidOf(entryID uint32) types.UID {
 	return g.entries.at(entryID).key.uid()
 }
 
-// next returns the node that comes after one of the same uid, 0 if there is none: two APIs hardly
-// ever show the same object.
+// next returns the node that comes after one of the same uid, 0 if there is none. Few uids have
+// two.
 func (g *Graph) next(id uint32) uint32 { return g.siblings[id] }
 
-// unlink takes a node out of those of its uid.
+// unlink removes a node from those of its uid.
 func (g *Graph) unlink(entryID, id uint32) {
 	after := g.next(id)
 	delete(g.siblings, id)

@@ -1,12 +1,11 @@
 package graph
 
-// ownerAndKind is an owner, and a kind that was served last when objects of it referred to the
-// owner.
+// ownerAndKind is an owner, and a kind whose objects referred to it when the kind was last served.
 type ownerAndKind struct{ owner, slot uint32 }
 
-// hideDependents notes which owners the objects of a kind refer to whose watch ends. A kind that is
-// not served says nothing about its objects: they may all be there when an API server serves it
-// again. Only if its definition goes are they known to go with it.
+// hideDependents notes the owners to which objects of a kind refer when its watch ends. A kind that
+// is not served says nothing about its objects: all may be there when it is served again. Only if
+// its definition goes are they known to be gone.
 func (g *Graph) hideDependents(slotID uint32) {
 	if g.slots[slotID].undefined {
 		return
@@ -26,13 +25,14 @@ func (g *Graph) hideDependents(slotID uint32) {
 	}
 }
 
-// away tells whether the kind is not served, and owners that are there were referred to from it.
+// away reports whether the kind is not served, and had objects that referred to owners which are
+// there.
 func (s *slot) away() bool {
 	return s.hiddenDependents > 0 && (!s.served || !s.Collected)
 }
 
-// showDependents ends what hideDependents noted: a list has shown what there is of the kind, or its
-// definition is gone.
+// showDependents forgets what hideDependents noted: a list has shown what there is of the kind, or
+// its definition is gone.
 func (g *Graph) showDependents(slotID uint32) {
 	if g.slots[slotID].hiddenDependents == 0 {
 		return
@@ -45,7 +45,7 @@ func (g *Graph) showDependents(slotID uint32) {
 	g.slots[slotID].hiddenDependents = 0
 }
 
-// forgetHidden is for an owner that leaves the graph.
+// forgetHidden forgets an owner that leaves the graph.
 func (g *Graph) forgetHidden(owner uint32) {
 	if len(g.hiddenDependents) == 0 {
 		return

@@ -32,15 +32,13 @@ type OwnerView struct {
 	Verdict string // present, waiting, orphaning, absent, unknown, asked or unresolvable
 }
 
-// Gone tells whether the owner is known to be of no use to the object any more: it is not there, or
-// leaves its dependents to themselves.
+// Gone reports whether the owner is absent, or orphans its dependents.
 func (o OwnerView) Gone() bool {
 	return o.Verdict == absent.String() || o.Verdict == orphaning.String()
 }
 
-// Views copies up to n objects, from a cursor that starts at 0, and returns the next cursor, 0 at
-// the end. What happens between two calls shows in one of them: the caller need not hold up the
-// graph.
+// Views returns up to n objects. The cursor starts at 0, and the next one is 0 at the end. The
+// graph may change between two calls.
 func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 	var views []View
 	for id := max(from, 1); id < g.nodes.next; id++ {
@@ -55,7 +53,7 @@ func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 	return views, 0
 }
 
-// Connected copies the objects that hang together with the given uids, through owners and
+// Connected returns the objects that are connected with the given uids through owners and
 // dependents, sorted by uid.
 func (g *Graph) Connected(uids ...types.UID) []View {
 	seen := map[uint32]bool{} // entries
@@ -94,7 +92,7 @@ func (g *Graph) view(id uint32) (v View) {
 	return v
 }
 
-// viewInto makes a view in the room of another.
+// viewInto fills a view, whose Owners it overwrites.
 func (g *Graph) viewInto(id uint32, v *View) {
 	n := g.nodes.at(id)
 	s := &g.slots[n.slot]
@@ -109,7 +107,8 @@ func (g *Graph) viewInto(id uint32, v *View) {
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
 		Orphaning: n.flags&orphan != 0, Accepted: n.flags&accepted != 0,
-		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n), Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners, Unfollowed: g.unfollowed[id],
+		Ruled: g.rulings[id].propagation, Finalizers: g.finalizersOf(n),
+		Dependents: int(n.dependents), Blocking: int(n.blocking), Owners: owners, Unfollowed: g.unfollowed[id],
 	}
 }
 
@@ -124,9 +123,9 @@ func (g *Graph) UIDs() []types.UID {
 	return uids
 }
 
-// Pending returns up to n uids of objects about which there is something to do or to say, from a
-// cursor that starts at 0, and the next cursor, 0 at the end: what a new leader begins with. One
-// call looks at a bounded part of the graph.
+// Pending returns up to n uids of objects that need a request or a report: a new leader begins with
+// these. The cursor starts at 0, and the next one is 0 at the end. One call looks at a bounded part
+// of the graph.
 func (g *Graph) Pending(from uint32, n int) ([]types.UID, uint32) {
 	const most = 1 << 14
 	var uids []types.UID
@@ -154,7 +153,7 @@ type KindStats struct {
 	Objects int
 }
 
-// Stats is the size of the graph. Cheap: everything is counted as it changes.
+// Stats is the size of the graph. Everything in it is counted as it changes.
 type Stats struct {
 	Objects int
 	Claims  map[string]int // by what they mean
@@ -178,7 +177,7 @@ func (g *Graph) Stats() Stats {
 	return st
 }
 
-// Dump is the whole graph as text, one line an object, in a stable order.
+// Dump returns the whole graph as text, one line an object, in a stable order.
 func (g *Graph) Dump() string {
 	views, _ := g.Views(0, g.nodes.used)
 	slices.SortFunc(views, func(a, b View) int {
@@ -225,8 +224,8 @@ func (v View) String() string {
 	return b.String()
 }
 
-// Shows tells whether the graph has an object exactly like this, its resourceVersion aside: whether
-// a decision about the one is a decision about the other.
+// Shows reports whether the graph has an object exactly like this, its resourceVersion aside: a
+// decision about the one is then a decision about the other.
 func (g *Graph) Shows(o *Object) bool {
 	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
 	if id == 0 {

@@ -48,7 +48,7 @@ func Write(w io.Writer, views []graph.View) error {
 	return nil
 }
 
-// vertices are what is drawn, sorted by uid: an object comes before a mere reference to it.
+// vertices returns what is drawn, sorted by uid. An object comes before a mere reference to it.
 func vertices(views []graph.View) (all []*vertex) {
 	byUID := map[types.UID]*vertex{}
 	add := func(v *vertex) *vertex {
@@ -98,8 +98,8 @@ func vertexOf(v *graph.View) *vertex {
 	}
 }
 
-// missing is an owner as a reference has it. Virtual, unless it is known not to be there: no watch
-// has seen it, and it may exist.
+// missing returns the vertex of an owner of which there is only a reference. It is virtual unless
+// the owner is known to be gone: no watch has seen it, and it may exist.
 func missing(o graph.OwnerView) *vertex {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
@@ -108,8 +108,8 @@ func missing(o graph.OwnerView) *vertex {
 	return &vertex{uid: o.UID, gvk: gv.WithKind(o.Kind), name: o.Name, missing: true, virtual: !o.Gone()}
 }
 
-// write says what is known of the object, and how it is labelled. It quotes all that there is: what
-// is not quoted may look like HTML, or like quoted already.
+// write prints a vertex with its attributes and label. It quotes all of them: unquoted text may
+// look like HTML, or as if it were quoted already.
 func (v *vertex) write(out io.Writer) {
 	kind := v.gvk.Kind + "." + v.gvk.Version
 	if v.gvk.Group != "" {
