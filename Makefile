@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -256,6 +256,11 @@ generate: ## write what is generated: the references of commands, metrics, value
 	cp policies/crds/*.yaml charts/weir/files/crds/
 	cp policies/*.yaml charts/weir/files/policies/
 	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
+
+# The packages that are linked into weir and kubectl-weir, alerts, and what the chart refuses.
+messages: ## all that users may be told, one text a line, for a person to read
+	@$(GO) run ./cmd/messages $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.Dir}}{{end}}{{end}}' . ./cmd/kubectl-weir) \
+	  charts/weir/files/alerts.yaml $$(git ls-files charts/weir/templates) | sed 's|^$(CURDIR)/||'
 
 verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"
