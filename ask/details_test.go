@@ -150,7 +150,7 @@ func TestAFullPlanTellsAllThatIsProtected(t *testing.T) {
 		return inner(r)
 	}
 	short, full := w.run(plan...), w.run(append(plan, "--full")...)
-	const see = "\nTo see all that is protected of it: kubectl weir plan namespaces shop --full\n"
+	const see = "\nTo see all protected objects: kubectl weir plan namespaces shop --full\n"
 	if !strings.Contains(short.out, see) || strings.Contains(short.out, "What is protected") {
 		t.Errorf("%s%s", short.out, short.err)
 	}

@@ -52,12 +52,12 @@ func TestPoliciesAreAskedAboutWhatIsAsked(t *testing.T) {
 		why, not string   // what the answer says, and what it does not
 	}{
 		"protection refuses": {map[string]any{"protection": map[string]any{"maxDependents": 1}}, "", exitStuck,
-			[]string{refused + ": 2 objects would also be deleted, and 1 is accepted", "Plan: policies refuse it; without them 3 objects are deleted in 3 steps."},
+			[]string{refused + ": 2 objects would also be deleted, and the policy allows 1", "Plan: policies refuse it; without them 3 objects are deleted in 3 steps."},
 			"A policy refuses to have you delete it: ", ""},
 		"protection accepts as many": {map[string]any{"protection": map[string]any{"maxDependents": 2}}, "", 0,
 			[]string{"Plan: 3 objects are deleted in 3 steps."}, "Nothing owns it", "policy"},
 		"protection that warns": {map[string]any{"protection": map[string]any{"maxDependents": 0}, "validationActions": []any{"Warn"}}, "", 0,
-			[]string{"⚠ configmaps/shop/boss: ", "and none is accepted", "Plan: 3 objects are deleted in 3 steps."}, "Nothing owns it", "refuses"},
+			[]string{"⚠ configmaps/shop/boss: ", "and the policy allows none", "Plan: 3 objects are deleted in 3 steps."}, "Nothing owns it", "refuses"},
 		"a propagation that is not allowed": {map[string]any{"propagation": map[string]any{"allowed": []any{"Orphan"}}}, "", exitStuck,
 			[]string{refused + " with propagation policy Background: allowed is Orphan"}, "allowed is Orphan", ""},
 		"a propagation that is allowed": {map[string]any{"propagation": map[string]any{"allowed": []any{"Orphan"}}}, " --cascade=orphan", 0,

@@ -86,7 +86,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			last := w.of("last")
 			err := w.at(last).Delete(t.Context(), "last", metav1.DeleteOptions{PropagationPolicy: new(foreground)})
 			if m == companion {
-				if err == nil || !strings.Contains(err.Error(), "begin at once") {
+				if err == nil || !strings.Contains(err.Error(), "would not wait for that") {
 					t.Errorf("Foreground, beside another collector: %v", err)
 				}
 				return

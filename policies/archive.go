@@ -96,7 +96,7 @@ func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *
 	if by.failurePolicy == v1beta1.Fail && !object(q.NamespaceObject).terminating() && w.policy != v1beta1.Orphan && w.beginsAtOnce(q) {
 		d.AsksCollector = d.AsksCollector || q.Collector == CollectorUnknown
 		ask.v.add(by, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: it is to be recorded first, and the cluster's garbage collector would begin at once", q.what()),
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: a policy records what is deleted first, and the cluster's garbage collector would not wait for that", q.what()),
 			way:  fmt.Sprintf("To have it recorded, and then deleted: kubectl delete %s --cascade=background", q.kubectl()),
 		}, by.actions)
 	}
@@ -120,8 +120,8 @@ func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 func (c *compiled) compileArchive(a *v1beta1.Archive) {
 	c.warnOfNotPropagated("spec.archive", namespaceResource)
 	if c.about(definitions) && namesResource(c.resources, definitions) {
-		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one "+
-			"that is deleted; match their kinds to have each of them recorded", definitions))
+		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: when one is deleted, the API server itself deletes its "+
+			"objects itself. To record them, match their kinds", definitions))
 	}
 	for i, r := range a.Exclude {
 		c.checkResource(r, field.NewPath("spec", "archive", "exclude").Index(i))

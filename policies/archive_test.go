@@ -14,7 +14,7 @@ import (
 // TestArchiveAtTheDelete: what is recorded carries the finalizer. Refused is, with Fail, only what
 // nothing could hold until it is recorded.
 func TestArchiveAtTheDelete(t *testing.T) {
-	const beginsAtOnce = "may not be deleted with propagation policy Foreground: it is to be recorded first"
+	const beginsAtOnce = "may not be deleted with propagation policy Foreground: a policy records what is deleted first"
 	undo, fails := delpol("p", "archive: {}"), delpol("p", "archive: {}, failurePolicy: Fail")
 	for name, c := range map[string]struct {
 		policies, asks, finalizers string
@@ -74,7 +74,7 @@ func TestWhatIsRecorded(t *testing.T) {
 func TestArchivesThatCannotHoldAreWarnedOf(t *testing.T) {
 	for resources, want := range map[string]string{
 		"{apiGroups: [''], resources: [pods]}":                                        "it does not apply to pods",
-		"{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}": "the API server itself deletes the objects of one that is deleted",
+		"{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}": "the API server itself deletes its objects",
 		"{apiGroups: [apps], resources: [deployments]}":                               "",
 	} {
 		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: ["+resources+"]}, archive: {}}}"), Options{})

@@ -122,7 +122,7 @@ func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 	}
 	var complete bool
 	if c.kinds, complete = c.q.Facts.Holds(c.holds, wanted); !complete {
-		return errors.New("what would be deleted with it is not all known yet")
+		return errors.New("what would be deleted with it is not fully known yet")
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		warns    string
 	}{
 		"one": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, nil,
-			`may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To keep them: kubectl delete deployments.apps web -n shop --cascade=orphan` + "\nTo delete them too, confirm and delete again: kubectl annotate configmaps a -n shop --overwrite weir.dev/confirm-delete=uid-a", ""},
+			`may not be deleted: protected objects would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To keep them: kubectl delete deployments.apps web -n shop --cascade=orphan` + "\nTo delete them too, confirm and delete again: kubectl annotate configmaps a -n shop --overwrite weir.dev/confirm-delete=uid-a", ""},
 		"two policies":                        {protects("p", "", "confirmation: Required}") + protects("o", "", "confirmation: Required}"), []map[string]any{one}, nil, `(DeletionPolicy "o")`, ""},
 		"one that is confirmed":               {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("a", confirmed)}, nil, "", ""},
 		"one that goes already":               {protects("p", "", "confirmation: Required}"), []map[string]any{configMap("a", map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"})}, nil, "", ""},
@@ -134,14 +134,14 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"it goes already, and keeps them": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			q.OldObject["metadata"].(map[string]any)["deletionTimestamp"], q.OldObject["metadata"].(map[string]any)["finalizers"], q.Options = "now", []any{"orphan"}, map[string]any{"propagationPolicy": "Background"}
 		}, "", ""},
-		"not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { q.Facts = catching(false) }, "", `not all that depends on deployments.apps "web" in namespace "shop" was looked at: what is protected of it is not deleted, and is released from its owners`},
+		"not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { q.Facts = catching(false) }, "", `Weir did not look at all dependents of deployments.apps "web" in namespace "shop": protected ones are kept, and released from their owners`},
 		"not all is known, on trial":   {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), nil, func(q *Question) { q.Facts = catching(false) }, "", ""},
 		"not all is known, but enough": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Facts = catching(false, "a") }, "1 configmaps (a)", ""},
 		"nothing is known":             {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { q.Facts = Facts{} }, "", ""},
 		"a cluster-scoped owner": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Namespace, q.NamespaceObject = "", nil }, "",
-			`deployments.apps "web" owns what is protected: that is not deleted with it, and is released from its owners: 1 configmaps (shop/a) (DeletionPolicy "p")`},
+			`deployments.apps "web" owns protected objects, which are kept, and released from their owners: 1 configmaps (shop/a) (DeletionPolicy "p")`},
 		"a namespace of which not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { *q = namespace(catching(false)) }, "", ""},
-		"a namespace of which not all is known, Fail":       {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { *q = namespace(catching(false)) }, "what would be deleted with it is not all known yet", ""},
+		"a namespace of which not all is known, Fail":       {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { *q = namespace(catching(false)) }, "what would be deleted with it is not fully known yet", ""},
 		"a namespace of which nothing is known, Fail":       {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { *q = namespace(Facts{}) }, "what would be deleted with it is not known yet", ""},
 		"a namespace that holds none":                       {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { *q = namespace(q.Facts); q.Name = "empty" }, "", ""},
 		"a namespace, by the collector":                     {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { *q = namespace(q.Facts); q.User.Name = GarbageCollector }, "1 configmaps (a)", ""},
@@ -149,7 +149,7 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"a namespace": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			*q = namespace(q.Facts)
 			q.Options = map[string]any{"propagationPolicy": "Orphan"}
-		}, `namespaces "shop" may not be deleted: what is protected would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To delete them too, confirm and delete again: kubectl annotate`, ""},
+		}, `namespaces "shop" may not be deleted: protected objects would be deleted with it: 1 configmaps (a) (DeletionPolicy "p"). To delete them too, confirm and delete again: kubectl annotate`, ""},
 		"a definition": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			*q = Question{Operation: Delete, Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Name: "x.example.com", Facts: q.Facts,
 				OldObject: map[string]any{"metadata": map[string]any{"name": "x.example.com", "uid": "uid-x"}, "spec": map[string]any{"group": "", "names": map[string]any{"plural": "configmaps"}}}}
@@ -219,8 +219,8 @@ func TestWhatCannotBeReadInACascade(t *testing.T) {
 			c = set.Cascade(q)
 			c.TooMany(&c.Lookups()[0], 4000)
 			d := c.Decide(nil)
-			if said := strings.Join(append(d.Warnings, d.Message), ""); d.Allowed == holds || holds && !strings.Contains(said, `namespaces "shop" may not be deleted: it holds more configmaps than are looked at to find out which are protected (4000 were)`) ||
-				!holds && !strings.Contains(said, "not all that depends on") {
+			if said := strings.Join(append(d.Warnings, d.Message), ""); d.Allowed == holds || holds && !strings.Contains(said, `namespaces "shop" may not be deleted: it holds too many configmaps to check which of them are protected (4000 were checked)`) ||
+				!holds && !strings.Contains(said, "did not look at all dependents of") {
 				t.Errorf("%s: too many: %+v", failure, d)
 			}
 		}
@@ -239,7 +239,7 @@ func TestWhatFailsHidesNothingElseInACascade(t *testing.T) {
 	c.TooMany(l, 400)
 	c.TooMany(l, 400)
 	d := c.Decide(nil)
-	if d.Allowed || strings.Count(d.Message, "it holds more configmaps than are looked at") != 1 || !strings.Contains(fmt.Sprint(d.Errors), "no such key") {
+	if d.Allowed || strings.Count(d.Message, "it holds too many configmaps to check") != 1 || !strings.Contains(fmt.Sprint(d.Errors), "no such key") {
 		t.Errorf("%+v", d)
 	}
 }
@@ -279,7 +279,7 @@ func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
 			return owns(s, most)
 		}
 		d := carriedOut(set.Cascade(q), objects...)
-		if !strings.HasSuffix(d.Message, "\nTo see all that is protected of it: kubectl weir plan deployments.apps web -n shop --full") {
+		if !strings.HasSuffix(d.Message, "\nTo see all protected objects: kubectl weir plan deployments.apps web -n shop --full") {
 			t.Errorf("%s: %q", policy, d.Message)
 		}
 		list, patch := Access{Verb: "list", Resource: "configmaps", Namespace: "shop"}, Access{Verb: "patch", Resource: "configmaps", Namespace: "shop"}

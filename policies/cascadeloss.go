@@ -40,8 +40,8 @@ func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	refuses := slices.IndexFunc(c.guards, func(p *compiled) bool { return !p.onTrial() })
 	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 && refuses >= 0 {
 		v.besides = append(v.besides, finding{policy: c.guards[refuses].key,
-			text: "not all that depends on " + c.q.what() + " was looked at: " +
-				"what is protected of it is not deleted, and is released from its owners"})
+			text: "Weir did not look at all dependents of " + c.q.what() + ": " +
+				"protected ones are kept, and released from their owners"})
 	}
 	v.write(&d)
 	return d
@@ -65,14 +65,14 @@ func (c *Cascade) sort() {
 func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	shown := c.shown(q, l, v)
 	f := finding{policy: l.by.key, code: 403,
-		text: fmt.Sprintf("%s may not be deleted: what is protected would be deleted with it: %s", q.what(), c.what(shown))}
+		text: fmt.Sprintf("%s may not be deleted: protected objects would be deleted with it: %s", q.what(), c.what(shown))}
 	var ways []string
 	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	ways = append(ways, c.howToDelete(q, l, shown, v)...)
 	if c.early {
-		ways = append(ways, fmt.Sprintf("To see all that is protected of it: kubectl weir plan %s --full", q.kubectl()))
+		ways = append(ways, fmt.Sprintf("To see all protected objects: kubectl weir plan %s --full", q.kubectl()))
 	}
 	f.way = strings.Join(ways, "\n")
 	return f
@@ -81,7 +81,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 // warning is a loss in words where the request is not refused for it.
 func (c *Cascade) warning(q *Question, l *loss, v *verdict) finding {
 	return finding{policy: l.by.key,
-		text: fmt.Sprintf("%s owns what is protected: that is not deleted with it, and is released from its owners: %s",
+		text: fmt.Sprintf("%s owns protected objects, which are kept, and released from their owners: %s",
 			q.what(), c.what(c.shown(q, l, v)))}
 }
 
@@ -126,7 +126,7 @@ func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdic
 		}
 	}
 	if len(out) == 0 {
-		return []string{"To delete them too, each has to be confirmed; who may list them can see which they are"}
+		return []string{"To delete them too, confirm each of them. A user who may list them can see which they are"}
 	}
 	how := "confirm and delete again"
 	switch {

@@ -149,8 +149,8 @@ func (c *Cascade) TooMany(l *Lookup, read int) {
 		}
 		c.overrun[p.key] = true
 		c.v.add(p, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted: it holds more %s than are looked at to find out which are protected (%d were)", c.q.what(), gr, read),
-			way:  "Delete what may go of these first, or have inCascades of the policy set to Ignore",
+			text: fmt.Sprintf("%s may not be deleted: it holds too many %s to check which of them are protected (%d were checked)", c.q.what(), gr, read),
+			way:  "Delete some of them first, or set inCascades of the policy to Ignore",
 		}, p.actions)
 	}
 }

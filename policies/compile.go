@@ -100,7 +100,7 @@ func compile(s Source) *compiled {
 				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
 			}
 			if c.onTrial() && c.refuses() {
-				c.warn("spec.validationActions", "they do not hold for spec.rules, which have actions of their own: a rule with Deny refuses")
+				c.warn("spec.validationActions", "they do not apply to spec.rules, which have their own actions: a rule with Deny refuses")
 			}
 		}
 	case "DrainPolicy":
@@ -120,7 +120,7 @@ func compile(s Source) *compiled {
 
 // refusesNothing is told of a policy of which it cannot be told what it is about, although that
 // would be refused.
-const refusesNothing = "the failurePolicy is Fail, but no rule says what the policy is about: it refuses nothing"
+const refusesNothing = "the failurePolicy is Fail, but the policy matches no resources: it refuses nothing"
 
 // failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing
 // that it might.
@@ -184,7 +184,7 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 	}
 	for i, u := range m.Users {
 		if slices.Contains(systemUsers, u) {
-			c.warn(fmt.Sprintf("spec.match.users[%d]", i), "no policy judges what this user asks for")
+			c.warn(fmt.Sprintf("spec.match.users[%d]", i), "no policy applies to requests of this user")
 		}
 	}
 	for i, a := range m.ServiceAccounts {
@@ -201,10 +201,10 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 	if !wildcard(m.Resources) {
 		named := explicit(m.Resources)
 		if len(named) > 0 && len(m.ExcludeResources) > 0 && !slices.ContainsFunc(named, c.about) {
-			c.warn("spec.match.excludeResources", "it excludes all that resources names: the policy is about nothing")
+			c.warn("spec.match.excludeResources", "it excludes all resources that the policy names: the policy applies to nothing")
 		}
 		if m.Scope == v1beta1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
-			c.warn("spec.match.scope", "a Namespace is in no namespace: the policy is about nothing")
+			c.warn("spec.match.scope", "a Namespace is in no namespace: the policy applies to nothing")
 		}
 	}
 }
@@ -219,8 +219,8 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	c.warnOfMatch(&p.Match)
 	c.warnOfRisk()
 	if p.Protection != nil && p.Match.KubernetesControllers == v1beta1.JudgeControllers && !c.onTrial() {
-		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers cannot confirm, and are refused: "+
-			"a rollout, or a Job that has had its time, waits for ever")
+		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers cannot confirm, so they are refused: "+
+			"rollouts, and the removal of finished Jobs, wait for ever")
 	}
 	c.checkConditions()
 	c.warnOfPods()

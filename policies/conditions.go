@@ -58,12 +58,12 @@ func (c *compiled) checkConditions() {
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
 		}
 		if early != "" && (cel.Mentions(expression, admissioncel.RequestVarName) || cel.Mentions(expression, admissioncel.AuthorizerVarName)) {
-			c.mistake(at, "a policy with "+early+" cannot ask about the request or what its user may do: what becomes of an object is prepared before anyone asks to delete it. Write a policy of its own for protection and propagation.allowed")
+			c.mistake(at, "a policy with "+early+" cannot use request or authorizer in conditions: what it does is prepared on objects before anyone asks to delete them. Put protection and propagation.allowed into another policy")
 		}
 	}
 	for _, option := range cel.UnaskedOptions(expressions...) {
-		c.warn("spec.match.matchConditions", fmt.Sprintf("a client sets the options that it wants, and without "+
-			"%[1]s the condition fails: ask has(request.options.%[1]s) first", option))
+		c.warn("spec.match.matchConditions", fmt.Sprintf("clients may leave options out, and without "+
+			"%[1]s the condition fails: test has(request.options.%[1]s) first", option))
 	}
 }
 

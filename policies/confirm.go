@@ -32,7 +32,7 @@ func (s *Set) confirmed(q *Question, c *compiled, w propagation) (yes bool, stal
 	now, known := q.digest(w)
 	switch {
 	case !known:
-		return false, fmt.Sprintf("; it was confirmed for certain objects, and it is not known yet whether "+
+		return false, fmt.Sprintf("; it was confirmed for certain objects, and Weir does not know yet whether "+
 			"these are all that would be deleted now (for more than %d objects, "+
 			"annotate it with the uid alone)", MostConfirmed)
 	case now != digest:
@@ -55,19 +55,19 @@ func (s *Set) confirmedForAny(q *Question, c *compiled) (yes bool, why string) {
 	case r == record{} && q.Sealed == nil && !second:
 		return true, "" // there is no key: what is written is believed
 	case r == record{}:
-		return false, "; it carries a confirmation that Weir's webhook did not see being written, so it is not " +
-			"known whose: write it again"
+		return false, "; its confirmation was written while the API server did not ask Weir's webhook, so it is not " +
+			"known whose it is: write it again"
 	case q.Sealed != nil && !q.Sealed(r.text(uid, value), r.seal):
-		return false, "; who confirmed it was not written by Weir, or not about this object: write the confirmation again"
+		return false, "; the note of who confirmed it is not Weir's, or is of another object: write the confirmation again"
 	case !q.Now.IsZero() && q.Now.Sub(r.at) > valid:
-		return false, fmt.Sprintf("; it was confirmed by %q at %s, and that held for %s",
+		return false, fmt.Sprintf("; it was confirmed by %q at %s, which was valid for %s",
 			r.by, r.at.Format(time.RFC3339), duration.HumanDuration(valid))
 	case !second:
 	case isMachine(r.by):
-		return false, fmt.Sprintf("; it was confirmed by %q, which is no person", r.by)
+		return false, fmt.Sprintf("; it was confirmed by %q, which is not a person", r.by)
 	case s.collects(q) && !object(q.NamespaceObject).terminating():
-		return false, fmt.Sprintf("; it was confirmed by %q, and a collector does not say for whom it deletes: "+
-			"it has to be deleted by itself", r.by)
+		return false, fmt.Sprintf("; it was confirmed by %q, and a garbage collector does not say for whom it deletes: "+
+			"delete the object itself", r.by)
 	case r.by == q.User.Name:
 		return false, fmt.Sprintf("; it was confirmed by %q, who also deletes it: another person may delete it now", r.by)
 	}

@@ -19,10 +19,10 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 		"of what went along":                   {"u1/bb", nil, "for other objects than would be deleted now: look again with kubectl weir plan"},
 		"of another object":                    {"u2/aa", nil, "may not be deleted: 3 objects would also be deleted"},
 		"of nothing that goes along":           {"u1/", nil, "for other objects than would be deleted now"},
-		"of what goes along, which is unknown": {"u1/aa", func(q *Question) { q.Facts.Digest = nil }, "it is not known yet whether these are all"},
+		"of what goes along, which is unknown": {"u1/aa", func(q *Question) { q.Facts.Digest = nil }, "Weir does not know yet whether these are all"},
 		"of what goes along, not all known": {"u1/aa", func(q *Question) {
 			q.Facts.Digest = func(Search) (string, bool) { return "aa", false }
-		}, "it is not known yet whether these are all"},
+		}, "Weir does not know yet whether these are all"},
 	} {
 		for kind, policy := range map[string]string{"what would also be deleted": "protection: {maxDependents: 0, confirmation: Required}", "each delete": "protection: {confirmation: Required}"} {
 			t.Run(name+", "+kind, func(t *testing.T) {

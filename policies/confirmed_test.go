@@ -64,15 +64,15 @@ func TestWhoseConfirmationCounts(t *testing.T) {
 		"one's own":                    {required, "alice", "u1", nil, 0, ""},
 		"one's own, where two have to": {second, "alice", "u1", nil, 0, `it was confirmed by "alice", who also deletes it: another person may delete it now (`},
 		"another's":                    {second, "bob", "u1", nil, 59 * time.Minute, ""},
-		"past its time":                {second, "bob", "u1", nil, 61 * time.Minute, `it was confirmed by "bob" at 2026-01-01T10:59:00Z, and that held for 60m`},
-		"past a time of the policy's":  {"protection: {confirmation: Required, confirmationValidForSeconds: 60}", "bob", "u1", nil, 61 * time.Second, "and that held for 60s"},
+		"past its time":                {second, "bob", "u1", nil, 61 * time.Minute, `it was confirmed by "bob" at 2026-01-01T10:59:00Z, which was valid for 60m`},
+		"past a time of the policy's":  {"protection: {confirmation: Required, confirmationValidForSeconds: 60}", "bob", "u1", nil, 61 * time.Second, "which was valid for 60s"},
 		"within one":                   {"protection: {confirmation: Required, confirmationValidForSeconds: 60}", "bob", "u1", nil, time.Minute, ""},
-		"a service account's":          {second, "system:serviceaccount:ci:robot", "u1", nil, 0, "which is no person"},
+		"a service account's":          {second, "system:serviceaccount:ci:robot", "u1", nil, 0, "which is not a person"},
 		"a service account's, alone":   {required, "system:serviceaccount:ci:robot", "u1", nil, 0, ""},
-		"that nobody saw":              {required, "bob", "u1", unseen, 0, "Weir's webhook did not see being written"},
-		"forged":                       {second, "alice", "u1", forged, 0, "who confirmed it was not written by Weir, or not about this object"},
-		"with another name":            {required, "bob", "u1", renamed, 0, "who confirmed it was not written by Weir"},
-		"beside another":               {required, "bob", "u1/aa", other, 0, "who confirmed it was not written by Weir"},
+		"that nobody saw":              {required, "bob", "u1", unseen, 0, "was written while the API server did not ask Weir's webhook"},
+		"forged":                       {second, "alice", "u1", forged, 0, "the note of who confirmed it is not Weir's, or is of another object"},
+		"with another name":            {required, "bob", "u1", renamed, 0, "the note of who confirmed it is not Weir's"},
+		"beside another":               {required, "bob", "u1/aa", other, 0, "the note of who confirmed it is not Weir's"},
 		"of what goes along":           {second, "bob", "u1/aa", nil, 0, ""},
 		"of what went along":           {second, "bob", "u1/bb", nil, 0, "it was confirmed for other objects than would be deleted now"},
 	} {
@@ -101,7 +101,7 @@ func TestAConfirmationIsNotCopied(t *testing.T) {
 	annotations := confirm(t, set, "bob", noon, "u1")
 	annotations[v1beta1.ConfirmDeleteAnnotation] = "u2"
 	q := sealing(web(map[string]any{"uid": "u2", "annotations": annotations}), noon)
-	if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "was not written by Weir") {
+	if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "is not Weir's") {
 		t.Errorf("allowed %t, %s", d.Allowed, d.Message)
 	}
 }
@@ -112,7 +112,7 @@ func TestACollectorIsNoSecondPerson(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: SecondPerson}")), Options{})
 	q := sealing(web(map[string]any{"annotations": confirm(t, set, "bob", noon, "u1")}), noon)
 	q.User.Name = GarbageCollector
-	if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "it has to be deleted by itself") {
+	if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "delete the object itself") {
 		t.Errorf("allowed %t, %s", d.Allowed, d.Message)
 	}
 	q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}}

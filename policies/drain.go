@@ -155,6 +155,6 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return
 	}
 	v.add(by, finding{code: 409,
-		text: fmt.Sprintf("%s goes with wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name, d.Waves[now].Name),
+		text: fmt.Sprintf("%s is deleted in wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name, d.Waves[now].Name),
 	}, refuse)
 }

@@ -229,10 +229,10 @@ func TestWhatAPolicyIsAbout(t *testing.T) {
 func TestLintWarnsOfWhatExcludesTooMuchOrTooLittle(t *testing.T) {
 	for match, want := range map[string]string{
 		about + ", excludeUsers: [alice], excludeGroups: [dev]":                                                                 "",
-		about + ", kubernetesControllers: Judge":                                                                                "a rollout, or a Job that has had its time, waits for ever",
+		about + ", kubernetesControllers: Judge":                                                                                "rollouts, and the removal of finished Jobs, wait for ever",
 		about + ", excludeGroups: [dev, 'system:authenticated']":                                                                "applies to none of their requests",
 		about + ", excludeResources: [{apiGroups: [apps], resources: [statefulsets]}]":                                          "there is nothing to exclude",
-		about + ", excludeResources: [{apiGroups: ['*'], resources: [deployments]}]":                                            "the policy is about nothing",
+		about + ", excludeResources: [{apiGroups: ['*'], resources: [deployments]}]":                                            "the policy applies to nothing",
 		"resources: [{apiGroups: [apps], resources: ['*']}], excludeResources: [{apiGroups: [apps], resources: [deployments]}]": "",
 		"resources: [{apiGroups: [''], resources: [namespaces]}], scope: Namespaced":                                            "a Namespace is in no namespace",
 		"resources: [{apiGroups: [''], resources: [namespaces]}], scope: Cluster":                                               "",

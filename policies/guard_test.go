@@ -38,7 +38,7 @@ func TestCollectorsAreJudgedByWhatGuards(t *testing.T) {
 		"what is confirmed":                  {"protection: {confirmation: Required}", GarbageCollector, confirmed, nil, ""},
 		"what is being deleted":              {"protection: {confirmation: Required}", GarbageCollector, map[string]any{"deletionTimestamp": "now"}, nil, ""},
 		"where cascades are ignored":         {"protection: {confirmation: Required, inCascades: Ignore}", GarbageCollector, nil, nil, ""},
-		"a limit":                            {"protection: {maxDependents: 1}", GarbageCollector, nil, nil, "2 objects would also be deleted, and 1 is accepted"},
+		"a limit":                            {"protection: {maxDependents: 1}", GarbageCollector, nil, nil, "2 objects would also be deleted, and the policy allows 1"},
 		"a limit that is not about cascades": {"protection: {maxDependents: 1, inCascades: Ignore}", GarbageCollector, nil, nil, ""},
 		"propagation":                        {"propagation: {default: Orphan, allowed: [Orphan]}", GarbageCollector, nil, nil, ""},
 	} {
@@ -92,7 +92,7 @@ func TestWhatCannotBeCountedIsRefused(t *testing.T) {
 		return AlsoDeleted{Kinds: []KindCount{{Resource: "pods", Count: 20}}, Cut: true}, false
 	}
 	d := set.Decide(q)
-	for _, says := range []string{`20 objects would also be deleted, and 5 are accepted`, `so many references lead to it that it cannot be counted how many objects would also be deleted (DeletionPolicy "many"). To keep them: kubectl delete`} {
+	for _, says := range []string{`20 objects would also be deleted, and the policy allows 5`, `too many references lead to it to count which objects would also be deleted (DeletionPolicy "many"). To keep them: kubectl delete`} {
 		if d.Allowed || !strings.Contains(d.Message, says) {
 			t.Errorf("allowed=%t %s\nwant %s", d.Allowed, d.Message, says)
 		}
@@ -138,7 +138,7 @@ func TestLimitsCountWhatHangsOnWhatIsHeld(t *testing.T) {
 			},
 		}
 		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: [{apiGroups: ['*'], resources: [customresourcedefinitions, namespaces]}]}, protection: {maxDependents: 20}}}"), Options{})
-		if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "5005 objects would also be deleted, and 20 are accepted: 5000 pods; 5 teams.example.com") {
+		if d := set.Decide(q); d.Allowed || !strings.Contains(d.Message, "5005 objects would also be deleted, and the policy allows 20: 5000 pods; 5 teams.example.com") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -74,7 +74,7 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	switch {
 	case w.beginsAtOnce(q) && exceeds:
 		ask.v.add(by, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would begin at once", q.what(), by.exceeds(ask.v, also)),
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would not wait for that", q.what(), by.exceeds(ask.v, also)),
 			way:  fmt.Sprintf("To have it held until a person decides: kubectl delete %s --cascade=background", q.kubectl()),
 		}, by.actions)
 	case w.beginsAtOnce(q) && unknown != nil:
@@ -88,7 +88,7 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 
 // exceeds says how much would go, and how much may.
 func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
-	return fmt.Sprintf("%s would also be deleted, and %s accepted without a decision: %s", objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
+	return fmt.Sprintf("%s would also be deleted, and the policy allows %s without a decision: %s", objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
 }
 
 // beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents
@@ -102,9 +102,9 @@ func (w propagation) beginsAtOnce(q *Question) bool {
 // warnOfBrake finds what the brake of a policy cannot hold.
 func (c *compiled) warnOfBrake() {
 	if c.about(definitions) && namesResource(c.resources, definitions) {
-		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: the API server itself deletes the objects of one that is deleted. Use protection.maxDependents", definitions))
+		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: when one is deleted, the API server itself deletes its objects. Use protection.maxDependents", definitions))
 	}
 	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && !p.Confirmation.Asked() && *p.MaxDependents <= *c.deletion.brake && !c.onTrial() {
-		c.warn("spec.brake", "protection.maxDependents refuses all that it would hold, but for deletes that come while Weir does not answer")
+		c.warn("spec.brake", "protection.maxDependents already refuses what it would hold, except while Weir does not answer")
 	}
 }

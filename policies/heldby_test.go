@@ -18,9 +18,9 @@ func TestBrakeIsToldAtTheDelete(t *testing.T) {
 		enforced, arm    bool
 	}{
 		"no more than may go":                  {policies: delpol("p", "brake: {maxObjects: 3}"), by: "p", enforced: true, arm: true},
-		"more than may go":                     {policies: delpol("p", "brake: {maxObjects: 2}"), warned: `is held until a person decides (kubectl get held requested.deployments.apps): 3 objects would also be deleted, and 2 are accepted without a decision`, by: "p", enforced: true, arm: true},
+		"more than may go":                     {policies: delpol("p", "brake: {maxObjects: 2}"), warned: `is held until a person decides (kubectl get held requested.deployments.apps): 3 objects would also be deleted, and the policy allows 2 without a decision`, by: "p", enforced: true, arm: true},
 		"it carries the finalizer":             {policies: delpol("p", "brake: {maxObjects: 2}"), finalizers: weirs, warned: "is held", by: "p", enforced: true},
-		"the least limit":                      {policies: delpol("a", "brake: {maxObjects: 9}, priority: 7") + delpol("b", "brake: {maxObjects: 0}"), warned: `none is accepted without a decision: 3 pods (DeletionPolicy "b")`, by: "b", enforced: true, arm: true},
+		"the least limit":                      {policies: delpol("a", "brake: {maxObjects: 9}, priority: 7") + delpol("b", "brake: {maxObjects: 0}"), warned: `the policy allows none without a decision: 3 pods (DeletionPolicy "b")`, by: "b", enforced: true, arm: true},
 		"dependents are kept":                  {policies: delpol("p", "brake: {maxObjects: 0}"), asks: "Orphan"},
 		"Foreground, where Weir collects":      {policies: delpol("p", "brake: {maxObjects: 2}"), asks: "Foreground", collector: WeirCollects, warned: "is held", by: "p", enforced: true, arm: true},
 		"Foreground, where another collects":   {policies: delpol("p", "brake: {maxObjects: 2}"), asks: "Foreground", collector: OthersCollect, refused: beginsAtOnce, by: "p"},
@@ -99,10 +99,10 @@ func TestWhatABrakeHasCarried(t *testing.T) {
 func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 	for spec, want := range map[string]string{
 		"[{apiGroups: [''], resources: [pods]}]}, brake: {maxObjects: 1}":                                                                        "it does not apply to pods",
-		"[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}]}, brake: {maxObjects: 1}":                                 "the API server itself deletes the objects of one that is deleted",
-		"[{apiGroups: [apps], resources: [deployments]}]}, brake: {maxObjects: 5}, protection: {maxDependents: 5}":                               "protection.maxDependents refuses all that it would hold",
+		"[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}]}, brake: {maxObjects: 1}":                                 "the API server itself deletes its objects",
+		"[{apiGroups: [apps], resources: [deployments]}]}, brake: {maxObjects: 5}, protection: {maxDependents: 5}":                               "protection.maxDependents already refuses what it would hold",
 		"[{apiGroups: [apps], resources: [deployments]}]}, brake: {maxObjects: 5}, protection: {maxDependents: 6}":                               "",
-		"[{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"request.dryRun\"}]}, brake: {maxObjects: 5}": "a policy with a brake cannot ask about the request",
+		"[{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"request.dryRun\"}]}, brake: {maxObjects: 5}": "a policy with a brake cannot use request or authorizer",
 	} {
 		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: "+spec+"}}"), Options{})
 		var got []string

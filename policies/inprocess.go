@@ -182,7 +182,7 @@ func (p *inProcess) compileDeletion() {
 		p.leaveOut("spec.archive", "only Weir can record what is deleted")
 	}
 	if p.c.about(pods) && p.c.protectsFrom(v1beta1.ProtectEvict) {
-		p.leaveOut("spec.match.resources", "of an eviction the API server shows no pod, so evictions are not judged")
+		p.leaveOut("spec.match.resources", "the API server shows no pod for an eviction, so evictions are not judged")
 	}
 }
 
@@ -207,16 +207,16 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 			"['configmaps/kube-root-ca.crt', 'serviceaccounts/default', 'configmaps/"+v1beta1.CollectorCanary+"']")
 	}
 	if p.c.guards() {
-		p.leaveOut("spec.protection.inCascades", "a collector is refused, and asks again for as long as the object is not "+
-			"confirmed: only Weir releases it, and only Weir refuses the delete of its Namespace, or of its definition, beforehand")
+		p.leaveOut("spec.protection.inCascades", "a garbage collector is refused, and tries again until the object is "+
+			"confirmed: only Weir releases it, and only Weir refuses the delete of its Namespace or definition beforehand")
 	}
 	confirm := "kubectl annotate ' + variables.pasted + ' --overwrite " +
 		v1beta1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
 	p.refuse("variables.what + ' may not be deleted without confirmation'",
 		"'To delete it, confirm and delete again: "+confirm, passes...)
 	p.guardSelection(confirm)
-	p.leaveOut("spec.protection.confirmation", "who confirmed, when, and for which objects only Weir can tell: whatever "+
-		"holds the object's uid passes")
+	p.leaveOut("spec.protection.confirmation", "only Weir can tell who confirmed, when, and for which objects: any "+
+		"confirmation with the object's uid passes")
 }
 
 // guardSelection judges updates by which labels leave what the policy selects.
@@ -227,13 +227,13 @@ func (p *inProcess) guardSelection(confirm string) {
 	if p.c.namespaces != nil && p.c.about(schema.GroupResource{Resource: "namespaces"}) {
 		p.leaveOut(
 			"spec.protection.guardSelection",
-			"of the update of a Namespace the API server selects by the new labels",
+			"for the update of a Namespace the API server selects by its new labels",
 		)
 	}
 	if len(p.c.conditionFields()) > 0 {
 		p.leaveOut(
 			"spec.protection.guardSelection",
-			"what conditions find is not asked again about the object after the update",
+			"conditions are not evaluated again for the object after the update",
 		)
 	}
 	if p.c.objects == nil {
@@ -256,7 +256,7 @@ func (p *inProcess) guardSelection(confirm string) {
 // propagate holds what deletes ask for against what is allowed.
 func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if propagation.Default != "" {
-		p.leaveOut("spec.propagation.default", "only Weir can carry out a delete otherwise than it asks")
+		p.leaveOut("spec.propagation.default", "only Weir can change the propagation of a delete")
 	}
 	if len(propagation.Dependents) > 0 {
 		p.leaveOut("spec.propagation.dependents", "only Weir can treat dependents by their kinds")

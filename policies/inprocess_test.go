@@ -496,16 +496,16 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 		compiles      bool
 	}{
 		"counts":                      {`protection: {maxDependents: 3, confirmation: Required}`, "1.36", "spec.protection: the API server cannot count", false},
-		"another propagation":         {`propagation: {default: Foreground, allowed: [Foreground]}`, "1.36", "spec.propagation.default: only Weir can carry out", true},
+		"another propagation":         {`propagation: {default: Foreground, allowed: [Foreground]}`, "1.36", "spec.propagation.default: only Weir can change", true},
 		"dependents by kind":          {`propagation: {default: Background, dependents: [{apiGroups: [""], resources: [pods], action: Orphan}]}`, "1.36", "spec.propagation.default", false},
 		"what objects say":            {`propagation: {annotation: Allow, allowed: [Orphan]}`, "1.36", "spec.propagation.annotation: only Weir can carry out", true},
 		"a brake":                     {`brake: {maxObjects: 3}`, "1.36", "spec.brake: only Weir can hold", false},
 		"an archive":                  {`archive: {}`, "1.36", "spec.archive: only Weir can record", false},
-		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a collector is refused", true},
-		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: what conditions find", true},
+		"who asks again":              {`protection: {confirmation: Required}`, "1.36", "spec.protection.inCascades: a garbage collector is refused", true},
+		"what conditions find":        {`match: {matchConditions: [{name: c, expression: "has(oldObject.metadata.labels)"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.36", "spec.protection.guardSelection: conditions are not", true},
 		"a condition that is too new": {`match: {matchConditions: [{name: c, expression: "ip('10.0.0.1').family() == 4 && oldObject != null"}]}, protection: {confirmation: Required, inCascades: Ignore}`, "1.29", "spec.match.matchConditions[0].expression: Kubernetes 1.29 does not know it", false},
 		"a message that is too new":   {`protection: {confirmation: Required, inCascades: Ignore}, messageExpression: "string(ip('10.0.0.1'))"`, "1.29", "spec.messageExpression: Kubernetes 1.29 does not know it", true},
-		"whose a confirmation is":     {`protection: {confirmation: SecondPerson, inCascades: Ignore}`, "1.30", "spec.protection.confirmation: who confirmed", true},
+		"whose a confirmation is":     {`protection: {confirmation: SecondPerson, inCascades: Ignore}`, "1.30", "spec.protection.confirmation: only Weir can tell", true},
 		"nothing":                     {`propagation: {allowed: [Orphan]}`, "1.30", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

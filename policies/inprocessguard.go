@@ -42,8 +42,8 @@ func (s *Set) InProcessGuard() InProcess {
 			Expression: "request.operation == 'UPDATE' && !(" + changed("", "ownerReferences").Expression + ") && " +
 				"has(object.webhooks) == has(oldObject.webhooks) && " +
 				"(!has(object.webhooks) || object.webhooks == oldObject.webhooks)",
-			Message: "Weir's webhook configurations are Weir's alone to change: without them its policies do not hold. " +
-				"To change or delete them all the same, stop Weir's controller, which would write them again, then " + ByForce,
+			Message: "Only Weir may change its webhook configurations: without them its policies are not enforced. " +
+				"To change or delete them anyway, stop Weir's controller, which would write them again, then " + ByForce,
 			Reason: &forbidden,
 		}},
 	}, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny})

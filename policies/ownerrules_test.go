@@ -22,7 +22,7 @@ func TestManyOwnersAreFound(t *testing.T) {
 	for n, refused := range map[int]bool{mostOwners: false, mostOwners + 1: true, 30_000: true} {
 		q := web(nil)
 		q.Operation, q.OldObject, q.Object = Update, map[string]any{"metadata": map[string]any{"ownerReferences": refs(n - 1)}}, map[string]any{"metadata": map[string]any{"ownerReferences": refs(n)}}
-		if d := set.Decide(q); d.Allowed == refused || refused && !strings.Contains(d.Message, fmt.Sprintf("has %d owner references, and no object needs more than 64", n)) {
+		if d := set.Decide(q); d.Allowed == refused || refused && !strings.Contains(d.Message, fmt.Sprintf("has %d owner references, and Weir expects at most 64", n)) {
 			t.Errorf("%d: %+v", n, d)
 		}
 	}

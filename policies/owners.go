@@ -176,11 +176,11 @@ func (j *ownerJudge) rules(c *compiled, r *v1beta1.OwnerRules) {
 			}
 		}
 		if n > 1 {
-			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s say controller: one owner can be it", n, j.q.what()))
+			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s have controller: true, and only one owner may have it", n, j.q.what()))
 		}
 	}
 	if n := len(j.edit.now); n > mostOwners {
-		j.found(c, r.ManyOwners, fmt.Sprintf("%s has %d owner references, and no object needs more than %d", j.q.what(), n, mostOwners))
+		j.found(c, r.ManyOwners, fmt.Sprintf("%s has %d owner references, and Weir expects at most %d", j.q.what(), n, mostOwners))
 	}
 	for n, i := range j.edit.fresh {
 		j.ref(c, r, j.edit.now[i])
@@ -202,7 +202,7 @@ func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	case kind.Known && !kind.Served:
 		j.found(c, r.UnservedVersion, fmt.Sprintf("%s is named in a version that is not served: %s would never be collected", says, what))
 	case kind.Known && kind.Namespaced && !q.namespaced():
-		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and what it owns is not: it can never be found", says))
+		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and a cluster-scoped object cannot have such an owner: it is never found", says))
 	case owner.Presence == Absent:
 		j.found(c, r.Dangling, fmt.Sprintf("%s does not exist: the garbage collector would delete %s", says, what))
 	case owner.Presence == Present && (owner.Kind != gvk.GroupKind() || owner.Name != ref.Name):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +78,7 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if also.Cut { // users can bring that about
 			v.add(c, finding{code: 403,
-				text: q.what() + " may not be deleted: so many references lead to it that it cannot be counted how many objects would also be deleted" + stale,
+				text: q.what() + " may not be deleted: too many references lead to it to count which objects would also be deleted" + stale,
 				way:  v.waysOn(c, q, w)}, c.actions)
 		} else if unknown != nil {
 			v.fail(c, "the delete of "+q.what(), unknown)
@@ -85,7 +86,7 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 		return
 	}
 	f := finding{code: 409,
-		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and %s accepted: %s%s",
+		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and the policy allows %s: %s%s",
 			q.what(), objects(also.Total()), atMost(*p.MaxDependents), v.named(q, also), stale)}
 	f.way = v.waysOn(c, q, w)
 	v.add(c, f, c.actions)
@@ -98,8 +99,8 @@ var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-syste
 func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 	var ways []string
 	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
-		ways = append(ways, "Kubernetes makes this namespace anew, but of what it holds only what its own "+
-			"components write again.")
+		ways = append(ways, "Kubernetes creates this namespace again, but not what it holds: only its own "+
+			"components write theirs again.")
 	}
 	counted := q.isNamespace() || q.isCRD()
 	if !counted && (w.by == nil || w.by.deletion.allows(v1beta1.Orphan)) {
@@ -114,13 +115,10 @@ func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 }
 
 func atMost(n int32) string {
-	switch n {
-	case 0:
-		return "none is"
-	case 1:
-		return "1 is"
+	if n == 0 {
+		return "none"
 	}
-	return fmt.Sprintf("%d are", n)
+	return strconv.Itoa(int(n))
 }
 
 func objects(n int) string {
@@ -170,7 +168,7 @@ func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) 
 		held, known = all, known && complete
 	}
 	if !known {
-		return held, fmt.Errorf("%s is not all known yet", what)
+		return held, fmt.Errorf("%s is not fully known yet", what)
 	}
 	return held, nil
 }

@@ -124,8 +124,8 @@ func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
 		want     string
 	}{
 		"another policy wants permission":   {[]string{asks, trial + `}}`}, "may be changed only by a user who may delete it"},
-		"another policy has a rule":         {[]string{`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: one}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, rules: {manyControllers: Deny}}}`, trial + `}}`}, "say controller: one owner can be it"},
-		"a rule of the same policy refuses": {[]string{trial + `, rules: {manyControllers: Deny}}}`}, "say controller: one owner can be it"},
+		"another policy has a rule":         {[]string{`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: one}, spec: {match: {resources: [{apiGroups: [""], resources: [pods]}]}, rules: {manyControllers: Deny}}}`, trial + `}}`}, "have controller: true, and only one owner may have it"},
+		"a rule of the same policy refuses": {[]string{trial + `, rules: {manyControllers: Deny}}}`}, "have controller: true, and only one owner may have it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, func(b *fixture) {

@@ -198,8 +198,8 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	if d.By == "" {
 		how = fmt.Sprintf("deleted, and held if too much would also be deleted (DeletionPolicy %q)", d.BrakedBy)
 	}
-	d.Message = fmt.Sprintf("%s %q is %s, and has been marked for that with the finalizer %s only now: "+
-		"try again in %s. Clients with client-go, kubectl among them, do so by themselves",
+	d.Message = fmt.Sprintf("%s %q is %s. Weir has just added the finalizer %s that this needs: "+
+		"try again in %s. kubectl, and other clients with client-go, do so by themselves",
 		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1beta1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
 	return d
 }
@@ -208,8 +208,8 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 // object can make it so, so no failurePolicy may let the request past for it.
 func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusForbidden, metav1.StatusReasonForbidden
-	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says before it carries the finalizer %s, and the API server does not store it with that: %.1000s. "+
-		"Make the object smaller, or correct what is invalid in it, and delete it then",
+	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says: it needs the finalizer %s for that, and the API server does not store the object with it: %.1000s. "+
+		"Make the object smaller, or correct what is invalid in it, then delete it",
 		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1beta1.Finalizer, why)
 	return d
 }

@@ -181,7 +181,7 @@ func TestObjectThatCannotCarryTheFinalizerIsNotDeleted(t *testing.T) {
 		})
 		code, body := b.ask("delete", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: alice},
   oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: uid-one, labels: {kept: "yes"}}}}`)
-		for _, want := range []string{`"allowed":false`, `"code":403`, `configmaps \"one\" cannot be deleted as DeletionPolicy \"kept\" says before it carries the finalizer weir.dev/propagation`,
+		for _, want := range []string{`"allowed":false`, `"code":403`, `configmaps \"one\" cannot be deleted as DeletionPolicy \"kept\" says: it needs the finalizer weir.dev/propagation`,
 			"annotations: Too long. Make the object smaller"} {
 			if code != 200 || !strings.Contains(string(body), want) {
 				b.Errorf("%d %s\nwant %s", code, body, want)

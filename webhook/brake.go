@@ -39,7 +39,7 @@ func brake(holds Brake) reviewer {
 
 // errNoBrake is no refusal: the failurePolicy has the delete go on. It is logged and counted, so
 // that a brake that holds nothing says so.
-var errNoBrake = errors.New("weir controller has what garbage collectors delete come here to be held past a limit (--brake-users), and this process holds nothing: give weir webhook the same --brake-users and --brake-most")
+var errNoBrake = errors.New("the API server asks about the garbage collector's deletes, to have them held above a limit (--brake-users of weir controller), but this process has no --brake-users: give weir webhook the same --brake-users and --brake-most")
 
 // isCollectorCanary: by the end of that ConfigMap Weir measures how soon the other collector works.
 func isCollectorCanary(q *policies.Question) bool {

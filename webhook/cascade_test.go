@@ -42,7 +42,7 @@ func cascading(n int) policies.Facts {
 // What is read to find protected objects is bounded. What is too much is let through, with a word,
 // where the objects are judged by themselves.
 func TestFewObjectsAreReadForACascade(t *testing.T) {
-	const unsure = "not all that depends on"
+	const unsure = "did not look at all dependents of"
 	readMetadata, readFull := policies.BoundsOf(false), policies.BoundsOf(true)
 	for name, c := range map[string]struct {
 		objects, protected int // of so many, the place of one that is protected; -1: none is
@@ -89,7 +89,7 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 // An answer comes in time, though the API server takes its own; a user could make it. Of a
 // namespace it is a refusal.
 func TestCascadeThatTakesLongEnds(t *testing.T) {
-	for request, says := range map[string]string{aWeb: "not all that depends on", aShop: "it holds more configmaps than are looked at"} {
+	for request, says := range map[string]string{aWeb: "did not look at all dependents of", aShop: "it holds too many configmaps to check"} {
 		withFixtureOf(t, apitest.New(), cascading(300), func(b *fixture) {
 			b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: keep}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, protection: {confirmation: Required}}}`)
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -134,7 +134,7 @@ func TestFewListsAreReadAtOnce(t *testing.T) {
 			all.Wait()
 			refused := 0
 			for _, body := range bodies {
-				if strings.Contains(body, "it holds more configmaps than are looked at") {
+				if strings.Contains(body, "it holds too many configmaps to check") {
 					refused++
 				}
 			}

@@ -37,7 +37,7 @@ const (
 
 var (
 	// errTooMany is why a review is not taken in now, and can be later.
-	errTooMany = errors.New("weir has as many reviews under way as it takes")
+	errTooMany = errors.New("weir is judging as many requests as it can at once")
 	// errTooLarge is why a review is not taken in at all.
 	errTooLarge = errors.New("the review is too large")
 )

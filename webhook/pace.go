@@ -17,7 +17,7 @@ const (
 )
 
 // errBusy is why a review cannot be answered now, and can be later.
-var errBusy = errors.New("weir asks the API server as much as it may")
+var errBusy = errors.New("weir has reached its limit of requests to the API server")
 
 // paceTime is how long a request waits for its turn.
 const paceTime = 2 * time.Second

@@ -48,7 +48,7 @@ func (e *entry) notTaken(w http.ResponseWriter, from io.Reader, why error, began
 
 // tooLarge refuses what is too large to be judged. Whoever may edit an object can make it so large.
 func tooLarge(why error) answer {
-	message := "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an edit has it twice"
+	message := "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an update has it twice"
 	return refused(policies.Decision{Code: http.StatusRequestEntityTooLarge,
 		Reason: metav1.StatusReasonRequestEntityTooLarge, Message: message}, 0)
 }
@@ -61,7 +61,7 @@ func tooBusy(asked policies.Webhook) answer {
 		wait = 0
 	}
 	return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: "this cannot be judged now, because too much else is: try again in a second"}, wait)
+		Message: "too many requests are being judged: try again in a second"}, wait)
 }
 
 // mayRefuse tells whether a request can be refused for policies that it was not judged by. refuses

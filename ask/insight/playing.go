@@ -292,7 +292,7 @@ func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav
 		i.Doubt = cmp.Or(i.Doubt, s.Unheld)
 		return false
 	}
-	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s accepts %d", words.Count(n, "object", "objects"), s.LimitBy, *s.Limit)
+	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s allows %d", words.Count(n, "object", "objects"), s.LimitBy, *s.Limit)
 	i.Propagation = propagation
 	c.braked[v.UID] = braked{s, propagation}
 	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return collectors(f) || f == v1beta1.Finalizer }), v1beta1.Finalizer))

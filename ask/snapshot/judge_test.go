@@ -120,7 +120,7 @@ func owning(all, owned int, last bool, kept ...string) (w *insight.World, object
 // much is what the plan says, and so is that it would not find out. webhook/cascade_test.go has the
 // same of the webhook.
 func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
-	const selector, nothing, unsure = `, objectSelector: {matchLabels: {keep: "yes"}}`, "none", "not all that depends on"
+	const selector, nothing, unsure = `, objectSelector: {matchLabels: {keep: "yes"}}`, "none", "did not look at all dependents of"
 	condition := func(expression string) string {
 		return `, matchConditions: [{name: c, expression: "` + expression + `"}]`
 	}
@@ -204,7 +204,7 @@ func TestWhatACollectorIsRefused(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		"precious": `configmaps "precious" in namespace "shop" may not be deleted without confirmation`, "free": "", "free-too": "",
-		"shop": `namespaces "shop" may not be deleted: what is protected would be deleted with it`, "other": "",
+		"shop": `namespaces "shop" may not be deleted: protected objects would be deleted with it`, "other": "",
 	} {
 		v, _ := w.Graph.Find(types.UID("uid-" + name))
 		why, doubt := judge.Protects(t.Context())(v)

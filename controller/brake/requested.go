@@ -111,10 +111,10 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 		}
 		f.uids = append(f.uids, r.UID)
 		f.counted[r.UID] = r.counted
-		limits[fmt.Sprintf("DeletionPolicy %q accepts %d with each", r.by, r.most)] = struct{}{}
+		limits[fmt.Sprintf("DeletionPolicy %q allows %d with each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
-				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q accepts %d", words.Count(r.goes, "object", "objects"), r.by, r.most)})
+				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(r.goes, "object", "objects"), r.by, r.most)})
 		}
 	}
 	texts := slices.Sorted(maps.Keys(limits))

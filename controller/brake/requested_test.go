@@ -89,7 +89,7 @@ func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
 	if diff := cmp.Diff([]types.UID{"a", "c"}, f.uids); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
-	if want := `DeletionPolicy "mild" accepts 100 with each; DeletionPolicy "strict" accepts 1 with each`; f.why != want {
+	if want := `DeletionPolicy "mild" allows 100 with each; DeletionPolicy "strict" allows 1 with each`; f.why != want {
 		t.Errorf("why: %s, want %s", f.why, want)
 	}
 }
@@ -154,7 +154,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	if len(f.uids) != 100 || f.objects() != 100 || len(f.samples) != mostSamples || f.samples[0].Name != "m00" {
 		t.Errorf("%d are held, %d go, %d samples", len(f.uids), f.objects(), len(f.samples))
 	}
-	if want := `DeletionPolicy "p04" accepts 1 with each; and of 95 more policies`; !strings.HasSuffix(f.why, want) || strings.Contains(f.why, "p05") {
+	if want := `DeletionPolicy "p04" allows 1 with each; and of 95 more policies`; !strings.HasSuffix(f.why, want) || strings.Contains(f.why, "p05") {
 		t.Errorf("why: %s", f.why)
 	}
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: f}
@@ -163,7 +163,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Conditions[0].Message, "100 deletions of configmaps by request, by which 100 objects") {
 		t.Errorf("%+v", st)
 	}
-	if why := st.Samples[0].Why; why != `deleted by request: 20 objects would also be deleted, and DeletionPolicy "p00" accepts 1` {
+	if why := st.Samples[0].Why; why != `deleted by request: 20 objects would also be deleted, and DeletionPolicy "p00" allows 1` {
 		t.Errorf("a sample: %s", why)
 	}
 }

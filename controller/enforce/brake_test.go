@@ -45,11 +45,11 @@ func braked(t *testing.T, finalizers string, test func(c *clustertest.Cluster)) 
 				c.API.Put("configmaps", held)
 				c.Pass(time.Minute)
 				c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/q")
-				if message := heldStatus(c, "message"); !strings.Contains(message, `1 deletion of configmaps by request, by which 3 objects would be deleted (DeletionPolicy "p" accepts 1 with each)`) ||
+				if message := heldStatus(c, "message"); !strings.Contains(message, `1 deletion of configmaps by request, by which 3 objects would be deleted (DeletionPolicy "p" allows 1 with each)`) ||
 					heldStatus(c, "cause") != "map[resource:configmaps type:Requested]" || heldStatus(c, "held") != "1" || heldStatus(c, "objects") != "3" {
 					c.Errorf("%v", c.API.Get(heldMaps)["status"])
 				}
-				if told := c.Reported("a DeletionHeld"); len(told) != 1 || !strings.Contains(told[0], `2 objects would also be deleted, and DeletionPolicy "p" accepts 1`) {
+				if told := c.Reported("a DeletionHeld"); len(told) != 1 || !strings.Contains(told[0], `2 objects would also be deleted, and DeletionPolicy "p" allows 1`) {
 					c.Errorf("Events: %q", c.Reported(""))
 				}
 				wantChanges(c, nil)

@@ -79,7 +79,7 @@ func nextStep(s deletionState) deletionStep {
 	if l := s.enforcement.Limit; l != nil {
 		switch {
 		case s.held:
-			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %s would also be deleted, and DeletionPolicy %q accepts %d", words.Count(s.goes, "object", "objects"), l.By, l.Most)}
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(s.goes, "object", "objects"), l.By, l.Most)}
 		case s.uncounted:
 			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
 		}
