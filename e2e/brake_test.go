@@ -80,7 +80,7 @@ func TestBrakeHoldsReferencesThatAreWrittenByTheHundred(t *testing.T) {
 	// A decision about something else lets nothing go, and says so.
 	w.proceed(crd.Name, "0123456789abcdef")
 	w.until("the status tells that the decision is about something else", func(context.Context) (bool, error) {
-		return strings.Contains(heldSays(w.heldNow(crd.Name)), "not what is held"), nil
+		return strings.Contains(heldSays(w.heldNow(crd.Name)), "what is held has another"), nil
 	})
 	// Deleting the HeldCollection decides nothing.
 	if err := w.dynamic.Resource(heldCollections).Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {

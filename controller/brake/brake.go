@@ -195,7 +195,7 @@ func deleteFor(b graph.Basis) graph.Action {
 
 // begins says that a kind of owners has begun to be held, at an object.
 func (b *Brake) begins(at graph.Action) {
-	b.Log.Info("held: this was not asked for by the delete of an owner", "name", at.Inferred.Owners.String(),
+	b.Log.Info("held: Weir did not see the delete of an owner", "name", at.Inferred.Owners.String(),
 		"because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
 	b.wake()
 }

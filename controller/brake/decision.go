@@ -34,7 +34,7 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	if !proceeds {
 		what = "kept, and released from owners that are gone"
 	}
-	r.outcome = fmt.Sprintf("A person has decided that %s %s, by the digest %s.",
+	r.outcome = fmt.Sprintf("A person decided about the digest %[3]s: %[1]s %[2]s.",
 		words.Count(len(items), "object is", "objects are"), what, spec.Digest)
 	k.Log.Info("a person has decided", "name", r.String(), "decision", string(spec.Decision), "digest", spec.Digest,
 		"objects", len(items))
@@ -45,10 +45,10 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string {
 	switch {
 	case r.requested && spec.Decision == v1beta1.DiscardHeld:
-		return "Discard is for what Weir has concluded, and nothing was done: these objects were deleted by request, " +
-			"which cannot be taken back. To keep what depends on one, delete it again with --cascade=orphan."
+		return "Nothing was done: these objects were deleted by request, and Discard cannot take that back. " +
+			"To keep what depends on one, delete it again with --cascade=orphan."
 	case len(items) == 0:
-		return fmt.Sprintf("The decision is about %s, which is not what is held: that was decided before Weir was restarted or the cluster restored, or more goes with it by now. Look again, and decide about the digest in the status.", spec.Digest)
+		return fmt.Sprintf("Nothing was done: the decision is about the digest %s, and what is held has another, because Weir was restarted, the cluster was restored, or more would be deleted by now. Look again, and decide about the digest in the status.", spec.Digest)
 	}
 	return ""
 }

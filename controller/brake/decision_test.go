@@ -138,7 +138,7 @@ func TestWhatIsDiscardedStaysHoweverLongItTakes(t *testing.T) {
 		o["metadata"].(map[string]any)["labels"] = map[string]any{"edited": "true"}
 		c.Put("pods", o)
 		c.Pass(5 * time.Minute)
-		if message := saysHeld(c, "message"); !strings.Contains(message, "not done yet for 6 objects") {
+		if message := saysHeld(c, "message"); !strings.Contains(message, "not carried out yet for 6 objects") {
 			c.Errorf("%s", message)
 		}
 		c.Reply(nil)
@@ -162,7 +162,7 @@ func TestOneDecisionIsEnoughHoweverLongItTakes(t *testing.T) {
 		refusePods(c)
 		proceed(c, saysHeld(c, "digest"))
 		c.Pass(10 * time.Minute)
-		if message := saysHeld(c, "message"); leftOf(c, 6) != 6 || !strings.Contains(message, "not done yet for 6 objects") {
+		if message := saysHeld(c, "message"); leftOf(c, 6) != 6 || !strings.Contains(message, "not carried out yet for 6 objects") {
 			c.Errorf("%d of 6 are left: %s", leftOf(c, 6), message)
 		}
 		c.Reply(nil)
@@ -223,7 +223,7 @@ func TestADecisionOfBeforeDoesNotCount(t *testing.T) {
 				c.Reply(nil)
 				again.again(c, stop, func() { restore(0) })
 				c.Pass(10 * time.Minute)
-				if left := leftOf(c, 6); left != 6 || saysHeld(c, "digest") == digest || !strings.Contains(saysHeld(c, "message"), "not what is held") {
+				if left := leftOf(c, 6); left != 6 || saysHeld(c, "digest") == digest || !strings.Contains(saysHeld(c, "message"), "what is held has another") {
 					c.Errorf("%d of 6 are left: %v", left, c.API.Get(heldMaps)["status"])
 				}
 				proceed(c, saysHeld(c, "digest"))
@@ -287,7 +287,7 @@ func TestADecisionThatARestoreTookBackIsNotTold(t *testing.T) {
 		if left := leftOf(c, 6); left != 6 || strings.Contains(saysHeld(c, "message"), "decided") {
 			c.Errorf("%d of 6 are left: %s", left, saysHeld(c, "message"))
 		}
-		if told := c.Reported(" Decision: "); len(told) != 1 || !strings.Contains(told[0], "A person has decided that 6 objects are deleted") {
+		if told := c.Reported(" Decision: "); len(told) != 1 || !strings.Contains(told[0], ": 6 objects are deleted") {
 			c.Errorf("Events: %q", told)
 		}
 	})

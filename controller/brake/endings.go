@@ -34,7 +34,7 @@ const (
 	aboutKey  = "about"
 	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID " +
 		"REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would " +
-		"hold it otherwise. Nothing is deleted because it is deleted or changed."
+		"hold it otherwise. Deleting or changing this ConfigMap deletes nothing."
 )
 
 // endings records which owners were seen to be deleted while objects that they left are still

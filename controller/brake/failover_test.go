@@ -65,7 +65,7 @@ func TestWhoLeadsNextAsksAgain(t *testing.T) {
 		c.Reply(nil)
 		next()
 		c.Pass(10 * time.Minute)
-		if left := leftOf(c, 6); left != 3 || saysHeld(c, "held") != "3" || !strings.Contains(saysHeld(c, "message"), "decided before Weir was restarted") {
+		if left := leftOf(c, 6); left != 3 || saysHeld(c, "held") != "3" || !strings.Contains(saysHeld(c, "message"), "because Weir was restarted") {
 			c.Errorf("%d of 6 are left: %v", left, c.API.Get(heldMaps)["status"])
 		}
 		proceed(c, saysHeld(c, "digest"))

@@ -132,7 +132,7 @@ var (
 	}
 	sentences = map[graph.Conclusion]string{
 		graph.OwnerNotFound:   "their owners were not found, and were not seen to be deleted",
-		graph.DefinitionGone:  "their owners went because the definition of their kind did",
+		graph.DefinitionGone:  "their owners were deleted with the definition of their kind",
 		graph.ReferenceEdited: "their owners were deleted before an edit left them no other owner",
 	}
 )
@@ -193,7 +193,7 @@ func (r *record) message() string {
 		parts = append(parts, r.outcome)
 	}
 	if f.going > 0 {
-		parts = append(parts, "What a person has decided is not done yet for "+words.Count(f.going, "object", "objects")+".")
+		parts = append(parts, "The decision is not carried out yet for "+words.Count(f.going, "object", "objects")+".")
 	}
 	switch {
 	case len(f.uids) > 0 && r.requested:
@@ -207,17 +207,17 @@ func (r *record) message() string {
 		if !f.complete {
 			least = "at least "
 		}
-		parts = append(parts, fmt.Sprintf("Held: %s, and %s%d with all that goes with them, because of owners of the kind %s (%s). Limit: %s.",
+		parts = append(parts, fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of the kind %s (%s). Limit: %s.",
 			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
 		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-			"To keep them, and have those references taken off: the same with Discard. "+
-			"What is repaired is not held any more.", r.cause, f.digest))
+			"To keep them, and remove those owner references: the same with Discard. "+
+			"Objects whose owner references are repaired are no longer held.", r.cause, f.digest))
 	case f.going > 0:
 		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0 && r.requested:
-		parts = append(parts, "It is not known what is held while everything is listed again.")
+		parts = append(parts, "Weir is listing everything again. What is held is not known until then.")
 	case f.open > 0:
-		parts = append(parts, fmt.Sprintf("Nothing is held now, but for %d owners it is not known whether they exist.", f.open))
+		parts = append(parts, fmt.Sprintf("Nothing is held. %d owners are still being looked up.", f.open))
 	default:
 		parts = append(parts, "Nothing is held any more.")
 	}

@@ -75,14 +75,14 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	case yes:
 		return ""
 	case again > 0:
-		return fmt.Sprintf("Weir saw no delete of its owner (%s), and counts how much else would be deleted for that", basis.Inference.Owners)
+		return fmt.Sprintf("Weir did not see its owner deleted (%s), and is counting what else would be deleted", basis.Inference.Owners)
 	case !basis.Settled:
 		// Its own controller sees no reason to delete it, and mostly has no HeldCollection to
 		// decide about.
-		return "Weir does not see that all owners of this object are gone, and too much would be deleted for that. If they exist, restart kube-controller-manager: " +
-			"it may remember them as gone. If not, see whether Weir holds it, too: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
+		return "Weir cannot confirm that all owners of this object are gone, and the brake's limit is exceeded. If they exist, restart kube-controller-manager: " +
+			"it may remember them as gone. If they are gone, see what Weir holds: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 	}
-	return "Weir saw no delete of its owner, and too much would be deleted for that: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
+	return "Weir did not see its owner deleted, and the brake's limit is exceeded. To see what is held, and to decide: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 }
 
 // basis looks at the graph, and the first time waits a moment for it to come to know.

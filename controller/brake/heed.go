@@ -105,7 +105,7 @@ func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time)
 			changes = append(changes, change{c, "no HeldCollection holds it any more"})
 		} else { // no person has decided anything, so what it let through goes on counting
 			acc.held = nil
-			changes = append(changes, change{c, "this process alone held it, for a minute: the controller has counted less, for example because it was restarted, and there is no HeldCollection. What the collector asks about is held again, for an hour at most; to end that sooner, restart the webhook"})
+			changes = append(changes, change{c, "only this webhook held it, for a minute, and there is no HeldCollection: the controller has counted less, for example because it was restarted. What the collector asks about may be held again, for an hour at most; to end that sooner, restart the webhook"})
 		}
 	}
 	return changes

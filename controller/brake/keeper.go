@@ -117,7 +117,7 @@ func (b *Brake) begin(ctx context.Context) {
 			b.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
 			return
 		}
-		b.Log.Info("cannot read what was held before, and does not begin without; will try again", "err", err.Error())
+		b.Log.Info("cannot read what was held before, and waits for it; will try again", "err", err.Error())
 		select {
 		case <-ctx.Done():
 		case <-time.After(lookEvery):

@@ -59,10 +59,10 @@ func TestWhatIsBeyondALimitIsSaid(t *testing.T) {
 		others int
 		want   string
 	}{
-		{brake.Limits{Most: 10, Objects: 10, Share: 1}, 100, 10, "more than 10 objects would go"},
-		{brake.Limits{Most: 100, Objects: 10, Share: 0.07}, 100, 10, "11 objects would go, among them 11 of 100 pods; the limit is 10 where that is more than 7 % of a kind"},
-		{brake.Limits{Most: 100, Objects: 10, Share: 0.125}, 80, 10, "11 objects would go, among them 11 of 80 pods; the limit is 10 where that is more than 12.5 % of a kind"},
-		{brake.Limits{Most: 100, Objects: 0, Share: 0}, 80, 1, "2 objects would go, among them 2 of 80 pods; the limit is 0 where that is more than 0 % of a kind"},
+		{brake.Limits{Most: 10, Objects: 10, Share: 1}, 100, 10, "more than 10 objects would be deleted"},
+		{brake.Limits{Most: 100, Objects: 10, Share: 0.07}, 100, 10, "11 objects would be deleted, among them 11 of 100 pods; the limit is 10 where that is more than 7 % of a kind"},
+		{brake.Limits{Most: 100, Objects: 10, Share: 0.125}, 80, 10, "11 objects would be deleted, among them 11 of 80 pods; the limit is 10 where that is more than 12.5 % of a kind"},
+		{brake.Limits{Most: 100, Objects: 0, Share: 0}, 80, 1, "2 objects would be deleted, among them 2 of 80 pods; the limit is 0 where that is more than 0 % of a kind"},
 		{brake.Limits{Most: 100, Objects: 10, Share: 0.29}, 100, 28, ""}, // 29 of 100 are not more
 	} {
 		if got := whyHeld(t, c.limits, c.sizes, c.others); got != c.want {

@@ -228,7 +228,7 @@ func TestAllKindsOfOwnersCountTogether(t *testing.T) {
 		if went += b.many(gadgets, "g", 3000); went != want {
 			t.Errorf("%s later: %d went, want %d", after, went, want)
 		}
-		if why := b.Why(gadgets); want == 5000 && why != "more than 5000 objects would go, for owners of all kinds within ten minutes" {
+		if why := b.Why(gadgets); want == 5000 && why != "more than 5000 objects would be deleted, for owners of all kinds within ten minutes" {
 			t.Errorf("held because %q", why)
 		}
 	}

@@ -38,7 +38,7 @@ func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 		total += n
 	}
 	if total > l.Most {
-		return "more than " + words.Count(l.Most, "object", "objects") + " would go"
+		return "more than " + words.Count(l.Most, "object", "objects") + " would be deleted"
 	}
 	if total <= l.Objects {
 		return ""
@@ -46,7 +46,7 @@ func (l Limits) exceeded(counts, sizes map[schema.GroupResource]int) string {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
 	for _, k := range kinds {
 		if n := counts[k]; float64(n)-l.Share*float64(sizes[k]) > rounding {
-			return fmt.Sprintf("%s would go, among them %d of %d %s; the limit is %d where that is more than %.6g %% of a kind", words.Count(total, "object", "objects"), n, sizes[k], k, l.Objects, 100*l.Share)
+			return fmt.Sprintf("%s would be deleted, among them %d of %d %s; the limit is %d where that is more than %.6g %% of a kind", words.Count(total, "object", "objects"), n, sizes[k], k, l.Objects, 100*l.Share)
 		}
 	}
 	return ""

@@ -22,7 +22,7 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	kind := cause{kind: widgets}
 	some := findings{uids: []types.UID{"a", "b"}, weight: counts{{Resource: "pods"}: 7}, because: map[graph.Conclusion]int{graph.OwnerNotFound: 1, graph.DefinitionGone: 1},
-		why: "more than 1 object would go", digest: "feed", complete: true}
+		why: "more than 1 object would be deleted", digest: "feed", complete: true}
 	part := some
 	part.complete, part.going = false, 3
 	for name, c := range map[string]struct {
@@ -31,10 +31,10 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 		not  string
 	}{
 		"nothing":                    {findings{}, []string{"Nothing is held any more."}, "Held"},
-		"owners that are not known":  {findings{open: 4}, []string{"for 4 owners it is not known whether they exist."}, "Held"},
-		"what goes by a decision":    {findings{going: 3, open: 4}, []string{"decided is not done yet for 3 objects. Nothing else waits for a decision."}, "not known"},
-		"objects":                    {some, []string{"Held: 2 objects, and 7 with all", "owners of the kind widgets.example.com", "1: their owners were not found", "; 1: their owners went because the definition", "kubectl patch held widgets.example.com ", `"digest":"feed"`}, "at least"},
-		"more than could be counted": {part, []string{"not done yet for 3 objects. Held: 2 objects, and at least 7 with all"}, "Nothing else"},
+		"owners that are not known":  {findings{open: 4}, []string{"Nothing is held. 4 owners are still being looked up."}, "Held"},
+		"what goes by a decision":    {findings{going: 3, open: 4}, []string{"is not carried out yet for 3 objects. Nothing else waits for a decision."}, "looked up"},
+		"objects":                    {some, []string{"Held: 2 objects (7 with all", "owners of the kind widgets.example.com", "1: their owners were not found", "; 1: their owners were deleted with the definition", "kubectl patch held widgets.example.com ", `"digest":"feed"`}, "at least"},
+		"more than could be counted": {part, []string{"not carried out yet for 3 objects. Held: 2 objects (at least 7 with all"}, "Nothing else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&record{cause: kind, seen: c.seen}).message()

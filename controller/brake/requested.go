@@ -111,7 +111,7 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 		}
 		f.uids = append(f.uids, r.UID)
 		f.counted[r.UID] = r.counted
-		limits[fmt.Sprintf("DeletionPolicy %q allows %d with each", r.by, r.most)] = struct{}{}
+		limits[fmt.Sprintf("DeletionPolicy %q allows %d for each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
 				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(r.goes, "object", "objects"), r.by, r.most)})
@@ -119,7 +119,7 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 	}
 	texts := slices.Sorted(maps.Keys(limits))
 	if len(texts) > mostLimits {
-		texts = append(texts[:mostLimits], fmt.Sprintf("and of %d more policies", len(limits)-mostLimits))
+		texts = append(texts[:mostLimits], fmt.Sprintf("and %d more policies", len(limits)-mostLimits))
 	}
 	for i, t := range texts {
 		if f.why += t; i < len(texts)-1 {
@@ -149,15 +149,15 @@ func (r *record) requestedMessage() string {
 	if !f.complete {
 		least = "at least "
 	}
-	return fmt.Sprintf("Held: %s of %s by request, by which %s%s would be deleted (%s). "+
+	return fmt.Sprintf("Held: %s of %s, which would delete %s%s in all (%s). "+
 		"To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-		"To keep what depends on an object, delete the object again with --cascade=orphan. One by which no more than the limit would be deleted goes on by itself.",
+		"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within the limit continues by itself.",
 		deletions(len(f.uids)), r.kind, least, words.Count(f.objects(), "object", "objects"), f.why, r.cause, f.digest)
 }
 
 func deletions(n int) string {
 	if n == 1 {
-		return "1 deletion"
+		return "1 requested deletion"
 	}
-	return fmt.Sprintf("%d deletions", n)
+	return fmt.Sprintf("%d requested deletions", n)
 }

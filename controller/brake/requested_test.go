@@ -89,7 +89,7 @@ func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
 	if diff := cmp.Diff([]types.UID{"a", "c"}, f.uids); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
-	if want := `DeletionPolicy "mild" allows 100 with each; DeletionPolicy "strict" allows 1 with each`; f.why != want {
+	if want := `DeletionPolicy "mild" allows 100 for each; DeletionPolicy "strict" allows 1 for each`; f.why != want {
 		t.Errorf("why: %s, want %s", f.why, want)
 	}
 }
@@ -132,7 +132,7 @@ func TestNothingIsKnownOfRequestsWhileEverythingIsListed(t *testing.T) {
 	b.Requested(mapRef("a"), "p", 1, 20)
 	b.Store.Apply(graph.Rewound{Reason: "restored"})
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: b.findRequested(configMaps)}
-	if !r.seen.any() || r.message() != "It is not known what is held while everything is listed again." {
+	if !r.seen.any() || r.message() != "Weir is listing everything again. What is held is not known until then." {
 		t.Errorf("%t, %s", r.seen.any(), r.message())
 	}
 	if len(b.roots) != 1 {
@@ -154,13 +154,13 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	if len(f.uids) != 100 || f.objects() != 100 || len(f.samples) != mostSamples || f.samples[0].Name != "m00" {
 		t.Errorf("%d are held, %d go, %d samples", len(f.uids), f.objects(), len(f.samples))
 	}
-	if want := `DeletionPolicy "p04" allows 1 with each; and of 95 more policies`; !strings.HasSuffix(f.why, want) || strings.Contains(f.why, "p05") {
+	if want := `DeletionPolicy "p04" allows 1 for each; and 95 more policies`; !strings.HasSuffix(f.why, want) || strings.Contains(f.why, "p05") {
 		t.Errorf("why: %s", f.why)
 	}
 	r := &record{cause: cause{kind: configMaps, requested: true}, seen: f}
 	r.seen.digest = "feed"
 	st := r.status(&v1beta1.HeldCollection{}, time.Unix(0, 0))
-	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Conditions[0].Message, "100 deletions of configmaps by request, by which 100 objects") {
+	if st.Cause.Type != v1beta1.HeldForRequest || st.Held != 100 || len(st.Samples) != mostSamples || !strings.Contains(st.Conditions[0].Message, "100 requested deletions of configmaps, which would delete 100 objects in all") {
 		t.Errorf("%+v", st)
 	}
 	if why := st.Samples[0].Why; why != `deleted by request: 20 objects would also be deleted, and DeletionPolicy "p00" allows 1` {

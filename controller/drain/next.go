@@ -12,7 +12,7 @@ import (
 // would go who is to finish.
 const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any other would end. " +
 	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
-	"--stop-controller NAMESPACE/weir-controller: then the namespace goes"
+	"--stop-controller NAMESPACE/weir-controller: then the namespace is deleted"
 
 // Next decides the next step.
 func Next(s State) Step {

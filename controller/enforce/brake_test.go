@@ -45,7 +45,7 @@ func braked(t *testing.T, finalizers string, test func(c *clustertest.Cluster)) 
 				c.API.Put("configmaps", held)
 				c.Pass(time.Minute)
 				c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/q")
-				if message := heldStatus(c, "message"); !strings.Contains(message, `1 deletion of configmaps by request, by which 3 objects would be deleted (DeletionPolicy "p" allows 1 with each)`) ||
+				if message := heldStatus(c, "message"); !strings.Contains(message, `1 requested deletion of configmaps, which would delete 3 objects in all (DeletionPolicy "p" allows 1 for each)`) ||
 					heldStatus(c, "cause") != "map[resource:configmaps type:Requested]" || heldStatus(c, "held") != "1" || heldStatus(c, "objects") != "3" {
 					c.Errorf("%v", c.API.Get(heldMaps)["status"])
 				}
@@ -120,7 +120,7 @@ func TestADecisionIsAboutAsMuchAsWasRead(t *testing.T) {
 				decide(read)
 				if digests == 2 {
 					c.MustBeThere("configmaps/shop/a", "pods/shop/p", "pods/shop/more0")
-					if now := heldStatus(c, "digest"); now == read || !strings.Contains(heldStatus(c, "message"), "not what is held") {
+					if now := heldStatus(c, "digest"); now == read || !strings.Contains(heldStatus(c, "message"), "what is held has another") {
 						c.Errorf("digest %s, as before: %s", now, heldStatus(c, "message"))
 					}
 					decide(heldStatus(c, "digest"))

@@ -81,7 +81,7 @@ func (c *canary) unconfigured(err error) {
 		return
 	}
 	why, late := plainly(err.Error()), false
-	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, and the API server asks only about what policies said before: " + why}
+	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, so the API server still asks by what policies said before: " + why}
 	was := c.update(func(a *asked) {
 		if a.failing.IsZero() {
 			a.failing = time.Now()

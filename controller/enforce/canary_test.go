@@ -278,7 +278,7 @@ func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
 		says("it may be for a moment", second, "", "", "True Reached")
 		elapse(configurationsSettle)
 		n.unconfigured(refused)
-		says("it is not", second, metav1.ConditionFalse, "the API server asks only about what policies said before: the expression is too long", "False NotConfigured")
+		says("it is not", second, metav1.ConditionFalse, "the API server still asks by what policies said before: the expression is too long", "False NotConfigured")
 		says("nothing has changed for what was there", first, metav1.ConditionTrue, "")
 		n.unconfigured(refused)
 		says("it is told once", second, metav1.ConditionFalse, "")

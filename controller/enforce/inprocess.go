@@ -208,7 +208,7 @@ func (j judged) failed(err error) (judged, error) {
 
 func notWritten(err error) reach {
 	return reach{metav1.ConditionFalse, v1beta1.ReasonNotWritten,
-		"its ValidatingAdmissionPolicy cannot be written, and what was written before goes on to hold: " + plainly(err.Error())}
+		"its ValidatingAdmissionPolicy cannot be written, and the one written before stays in force: " + plainly(err.Error())}
 }
 
 // unproven takes back what is only said where the API server judges.
@@ -284,10 +284,10 @@ func saysOf(one policies.InProcess, why string) reach {
 	switch {
 	case why != "":
 		return reach{metav1.ConditionFalse, v1beta1.ReasonNeedsWeir,
-			"nothing of the policy holds while Weir is away: " + why}
+			"no part of the policy is enforced while Weir is away: " + why}
 	case len(left) > 0:
 		return reach{metav1.ConditionFalse, v1beta1.ReasonPartial,
-			"the API server judges the policy by itself, also while Weir is away, but for " + strings.Join(left, "; ")}
+			"the API server judges the policy by itself, also while Weir is away, except for " + strings.Join(left, "; ")}
 	}
 	return reach{metav1.ConditionTrue, v1beta1.ReasonJudged,
 		"the API server judges the policy by itself, also while Weir is away"}

@@ -49,7 +49,7 @@ func readInProcess(ctx context.Context, client typedadmissionregistrationv1.Admi
 	return out, nil
 }
 
-var errAfterWebhook = errors.New("what was written for the policy as it was goes on to hold until the API server asks " +
+var errAfterWebhook = errors.New("the ValidatingAdmissionPolicy of the policy as it was stays in force until the API server asks " +
 	"Weir's webhook about the policy as it is")
 
 // bring makes what is there what is wanted. Where it is not free to change anything, it only writes

@@ -289,9 +289,9 @@ func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	switch {
 	case s.Uncounted:
 		out.Status, out.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotCounted
-		out.Message = "its conditions look at more of objects than metadata, so objects are not counted: a " +
-			"number would tell everybody what they hold. The Event PolicyError tells of a condition that " +
-			"fails for a request"
+		out.Message = "its conditions read more of objects than metadata, so objects for which they fail are " +
+			"not counted: the number would tell everybody what these hold. The Event PolicyError tells of a " +
+			"condition that fails for a request"
 	case c.failed > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, v1beta1.ReasonConditionFails
 		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)
@@ -305,7 +305,7 @@ func holds(s policies.Status, enforced metav1.Condition, generation int64) metav
 		Status: enforced.Status, Reason: enforced.Reason, Message: enforced.Message}
 	meanwhile := "requests pass unjudged (failurePolicy Ignore)"
 	if s.FailsClosed {
-		meanwhile = "requests that the policy is about are refused (failurePolicy Fail)"
+		meanwhile = "requests that the policy matches are refused (failurePolicy Fail)"
 	}
 	switch {
 	case !s.Ready:
@@ -334,7 +334,7 @@ func valid(s policies.Status, generation int64) metav1.Condition {
 
 func failsSafely(s policies.Status, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionFailsSafely, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, what the policy names is refused, and no more"}
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, only requests that the policy matches are refused"}
 	if s.Risk != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonCanStopTheCluster, s.Risk
 	}
@@ -346,7 +346,7 @@ const notInForce = "the policy is not in force: the condition Valid says why"
 
 func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionBackFilled, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy is about are as it asks"}
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy matches are as it asks"}
 	switch {
 	case !s.Ready:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotValid, notInForce

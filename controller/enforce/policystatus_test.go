@@ -80,7 +80,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 		good, valid := "deletionpolicies.weir.dev/good", "Valid=True Compiled generation 1: the policy can be judged as it is written"
 		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
-		const undrained = "Ready=False NotDrained generation 1: weir drains no namespaces, and no wave holds"
+		const undrained = "Ready=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced"
 		const passing = "requests pass unjudged (failurePolicy Ignore)"
 		var seen reach
 		var order orderer
@@ -104,7 +104,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("a broken one says why", nil, false, 0, "deletionpolicies.weir.dev/broken", "Ready=False Invalid generation 1: spec.priority",
 			"Valid=False Invalid generation 1: spec.priority", "Enforced=False NotValid generation 1: the policy is not in force")
 		progress := "BackFilled=False InProgress generation 1: the finalizer is being added to objects that existed before; status.withFinalizer says how far"
-		done := "BackFilled=True Done generation 1: all objects that the policy is about are as it asks"
+		done := "BackFilled=True Done generation 1: all objects that the policy matches are as it asks"
 		step("under way", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 2}}, false, 1, good, unknown, valid, progress, "2 of 5")
 		step("further", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 3}}, false, 1, good, unknown, valid, progress, "3 of 5")
 		step("between two passes nothing is forgotten", nil, false, 0, good, unknown, valid, progress, "3 of 5")
@@ -125,11 +125,11 @@ func TestStatusOfPolicies(t *testing.T) {
 			"Enforced=True Drained generation 1: "+saysDrained, "all")
 		order = byNone
 		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", undrained, valid,
-			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", "all")
 		order = byWebhook
 		seen = (&asked{seen: reachOf(nil, "1"), of: &policies.Set{}}).about(state.Set())
 		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
-			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", "all")
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", "all")
 		if r := (&asked{seen: notConfigured, of: state.Set()}).about(state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
@@ -138,7 +138,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
 		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
-			"Enforced=False NotDrained generation 1: weir drains no namespaces, and no wave holds", resolved, "all")
+			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", resolved, "all")
 		serves = &served{resources: serves.resources, silent: []string{""}}
 		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and nothing is judged",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")

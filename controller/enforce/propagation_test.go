@@ -143,7 +143,7 @@ func TestPoliciesThatChangeWhileADeletionIsHeld(t *testing.T) {
 		"it wants its dependents kept": {foreground, policy("p", "propagation: {default: Orphan}"), "",
 			[]string{"DELETE a Orphan", "PATCH p owners", "PATCH a finalizers"}},
 		"it could not be judged": {undecided, policy("p", "propagation: {default: Background}"),
-			"a DeletionHeld: the deletion is held: how it is to be carried out cannot be judged", []string{"PATCH a finalizers"}},
+			"a DeletionHeld: the deletion is held: a policy with failurePolicy Fail may apply", []string{"PATCH a finalizers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clustertest.Run(t, func(c *clustertest.Cluster) {

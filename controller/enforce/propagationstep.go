@@ -74,7 +74,7 @@ func nextStep(s deletionState) deletionStep {
 		by = fmt.Sprintf("DeletionPolicy %q", s.enforcement.By)
 	}
 	if s.enforcement.Undecided {
-		return deletionStep{wait: true, why: "the deletion is held: how it is to be carried out cannot be judged, and a policy with failurePolicy Fail is concerned: " + problems(s.enforcement.Errors)}
+		return deletionStep{wait: true, why: "the deletion is held: a policy with failurePolicy Fail may apply, and cannot be judged: " + problems(s.enforcement.Errors)}
 	}
 	if l := s.enforcement.Limit; l != nil {
 		switch {

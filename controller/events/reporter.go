@@ -107,8 +107,8 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 // Kept says on an object why it is kept, that it was released from its owners, and how to have it
 // deleted.
 func (r *Reporter) Kept(a graph.Action) {
-	r.warn(r.object(a.Object), ReasonKept, a.Why+". It was released from its owners, and stays. To delete it, "+
-		"delete it by itself, after a confirmation where a policy asks for one")
+	r.warn(r.object(a.Object), ReasonKept, a.Why+". It is kept, and was released from its owners. To delete it, "+
+		"delete the object itself, and confirm that where a policy asks for it")
 }
 
 // Succeeded forgets what was said.

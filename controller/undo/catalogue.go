@@ -100,8 +100,8 @@ func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int
 	purge, ok := evict(r.trees, now, r.Most, func(e entry) bool { return r.roots[types.UID(e.root)] == nil })
 	r.mu.Unlock()
 	if !ok {
-		return fmt.Errorf("the archive is full: all trees together may have %d MiB, and namespace %q, in its share, "+
-			"has no tree that could go for this one. Purge some (kubectl get deletedtrees), or raise --archive-mib", r.Most>>20, now.namespace)
+		return fmt.Errorf("the archive is full: all trees together may have %d MiB, and namespace %q, within its share, "+
+			"has no older tree to purge for this one. Purge some (kubectl get deletedtrees), or raise --archive-mib", r.Most>>20, now.namespace)
 	}
 	for _, e := range purge {
 		why := fmt.Sprintf("purged before its time: the archive is full, and namespace %q has more than its share", e.namespace)

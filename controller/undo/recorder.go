@@ -113,19 +113,19 @@ func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	case known == nil:
 		r.roots[u.Root.UID] = &root{Unrecorded: u}
 		r.queue.Add(u.Root.UID)
-		return "the deletion is held until what goes with it is recorded", false
+		return "the deletion is held until everything that would be deleted is recorded", false
 	case known.done:
 		return "", false
 	case known.err == nil:
-		return "the deletion is held until what goes with it is recorded", false
+		return "the deletion is held until everything that would be deleted is recorded", false
 	case !u.Archive.Fail:
 		known.done = true
 		r.metrics.recorded.WithLabelValues("unrecorded").Inc()
 		r.Reporter.NotRecorded(u.Root.Ref, fmt.Sprintf("deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
 		return "", false
 	}
-	why = fmt.Sprintf("the deletion is held: what goes with it cannot be recorded, and DeletionPolicy %q has failurePolicy Fail: %v. "+
-		"It is tried again. To let it go unrecorded, set failurePolicy to Ignore", u.Archive.By, known.err)
+	why = fmt.Sprintf("the deletion is held: what would be deleted cannot be recorded, and DeletionPolicy %q has failurePolicy Fail: %v. "+
+		"Weir tries again. To delete without a record, set failurePolicy to Ignore", u.Archive.By, known.err)
 	known.Unrecorded = u
 	r.queue.Add(u.Root.UID)
 	return why, true
