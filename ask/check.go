@@ -63,13 +63,12 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	changes, out := plan.ChangesSince(kept), cmd.OutOrStdout()
 	plan.WithFlags(p.clusterFlags())
 	done, err := p.print(out, "PlanChanges", map[string]any{
-		"changes": changes.Objects, "roots": changes.Roots, "verdicts": changes.Verdicts, "unread": changes.Unread, "read": changes.Read,
-		"summary": plan.Summary(), "incomplete": plan.Incomplete(),
+		"changes": changes, "summary": plan.Summary(), "incomplete": plan.Incomplete(),
 	})
 	if !done && err == nil {
-		err = changes.Draw(out, plan, p.style(out))
+		err = insight.DrawChanges(out, changes, plan, p.style(out))
 	}
-	if err == nil && changes.Any() && p.exitCode {
+	if err == nil && len(changes) > 0 && p.exitCode {
 		return exit(cmd, exitChanged)
 	}
 	if err != nil {

@@ -106,7 +106,7 @@ Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that othe
 	w.mustSay(w.mustAsk("plan", "--check", file), "The plan is the same as before.")
 	w.make("cm late owners=(boss)")
 	out, _, code := w.ask(w.plane.Kubeconfig, "plan", "--check", file, "--exit-code")
-	w.mustSay(out, "+ configmaps/"+w.namespace+"/late: is new in the plan: is deleted", "The plan has changed in 1 object.")
+	w.mustSay(out, "+ configmaps/"+w.namespace+"/late: is deleted", "The plan has changed in 1 point.")
 	if code != 4 {
 		t.Errorf("exit code %d, want 4: the plan has changed", code)
 	}
@@ -120,7 +120,7 @@ Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that othe
 	if err := os.WriteFile(file, []byte(both), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.mustSay(w.mustAsk("plan", "--check", file), "+ configmaps/"+other.namespace+"/elsewhere", "late: is new in the plan")
+	w.mustSay(w.mustAsk("plan", "--check", file), "+ configmaps/", other.namespace+"/elsewhere", w.namespace+"/late")
 	w.delete("boss", background)
 	w.awaitGone("boss", "leaf-1", "leaf-2", "below", "late")
 	w.awaitOwners("shared", "other")

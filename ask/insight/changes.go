@@ -2,98 +2,125 @@ package insight
 
 import (
 	"cmp"
+	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/controller/words"
 )
 
-// Changes are in what a plan differs from an earlier one of the same deletes.
-type Changes struct {
-	// Roots are objects to be deleted that are gone, or others by now.
-	Roots []RootChange `json:"roots,omitempty"`
-	// Verdicts are what policies say otherwise about the deletes.
-	Verdicts []VerdictChange `json:"verdicts,omitempty"`
-	// Unread is what could not be read and was before, Read what could be and was not.
-	Unread  []Unread `json:"unread,omitempty"`
-	Read    []Unread `json:"read,omitempty"`
-	Objects []Change `json:"changes"`
-}
-
-// RootChange is an object that is gone, or that is another one of its name by now.
-type RootChange struct {
-	Object
-	Now types.UID `json:"now,omitempty"` // the uid of the one that is there; empty: there is none
-}
-
-// VerdictChange is what policies said about a delete, and say now. nil: there were none to be
-// asked; and now, they could not be read.
-type VerdictChange struct {
-	Object Object   `json:"object"`
-	Was    *Verdict `json:"was,omitempty"`
-	Is     *Verdict `json:"is,omitempty"`
-}
-
-// Change is in what a plan differs from an earlier one about an object.
+// Change is something about which a plan says otherwise than an earlier one of the same deletes.
 type Change struct {
-	Object
-	// Was and Is are the outcomes; empty where the object is not in the plan.
-	Was Outcome `json:"was,omitempty"`
-	Is  Outcome `json:"is,omitempty"`
-	// Unread says that it is not in the plan because its kind could not be read: nothing is known
-	// of it.
-	Unread bool `json:"unread,omitempty"`
-	// Differs says in words what else has changed where the outcomes are the same.
-	Differs []string `json:"differs,omitempty"`
+	topic
+	// Was and Is are what the plans say; empty where they say nothing about it.
+	Was string `json:"was,omitempty"`
+	Is  string `json:"is,omitempty"`
+}
+
+// topic is what a statement of a plan is about: what becomes of an object, the delete of one, or
+// a kind that could not be read.
+type topic struct {
+	About string    `json:"about"`
+	UID   types.UID `json:"uid,omitempty"` // of the object of which it says what becomes of it
 }
 
 // deletionPolicies is the kind of policies that refuse deletes.
 const deletionPolicies = "deletionpolicies.weir.dev"
 
-// Any tells whether there are any.
-func (c *Changes) Any() bool {
-	return len(c.Roots)+len(c.Verdicts)+len(c.Unread)+len(c.Read)+len(c.Objects) > 0
+// outcomes are what they are called in a sentence about an object.
+var outcomes = map[Outcome]string{
+	Deleted: "is deleted", Released: "is kept and loses a reference", Unknown: "is kept, because its owners cannot be determined", Stuck: "is stuck",
 }
 
 // ChangesSince are all of them, sorted.
-func (p *Plan) ChangesSince(earlier *Plan) *Changes {
-	c := &Changes{Unread: notAmong(p.Unread, earlier.Unread), Objects: []Change{}}
-	if p.Held != "" || len(p.Roots) > 0 { // where all roots are gone, nothing was read
-		c.Read = notAmong(earlier.Unread, p.Unread)
+func (p *Plan) ChangesSince(earlier *Plan) []Change {
+	was, is := earlier.statements(p), p.statements(earlier)
+	about := map[topic]bool{}
+	for _, all := range []map[topic]string{was, is} {
+		for s := range all {
+			about[s] = was[s] != is[s]
+		}
 	}
-	c.Verdicts = verdictChanges(earlier.Verdicts, p)
-	if p.Held == "" { // what is held comes and goes
-		c.Roots = rootChanges(earlier.Roots, p.Roots)
+	out := []Change{} // programs read a list, also of none
+	for s, differs := range about {
+		if differs {
+			out = append(out, Change{s, was[s], is[s]})
+		}
 	}
-	told := map[types.UID]bool{}
-	for _, r := range c.Roots {
-		told[r.UID], told[r.Now] = true, true
-	}
-	was := byUID(earlier.Items)
-	rank, rankBefore := ranks(p.Items, was), ranks(earlier.Items, byUID(p.Items))
+	slices.SortFunc(out, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.About, b.About), cmp.Compare(a.Is, b.Is), cmp.Compare(a.UID, b.UID))
+	})
+	return out
+}
+
+// statements are all that a plan says, to be compared with what another says.
+func (p *Plan) statements(other *Plan) map[topic]string {
+	out := map[topic]string{}
+	theirs := byUID(other.Items)
+	rank := ranks(p.Items, theirs)
 	for _, i := range p.Items {
-		before := was[i.UID]
-		delete(was, i.UID)
-		switch {
-		case told[i.UID]:
-		case before == nil:
-			c.Objects = append(c.Objects, Change{Object: i.Object, Is: i.Outcome})
-		case before.Outcome != i.Outcome:
-			c.Objects = append(c.Objects, Change{Object: i.Object, Was: before.Outcome, Is: i.Outcome})
-		default:
-			if differs := i.differs(before, rank[i.UID], rankBefore[i.UID]); len(differs) > 0 {
-				c.Objects = append(c.Objects, Change{Object: i.Object, Was: i.Outcome, Is: i.Outcome, Differs: differs})
-			}
+		out[topic{i.String(), i.UID}] = i.statement(theirs[i.UID], rank[i.UID])
+		delete(theirs, i.UID)
+	}
+	for _, i := range theirs {
+		if unreadKind(p.Unread, i.Kind) {
+			out[topic{i.String(), i.UID}] = "is not known: its kind could not be read"
 		}
 	}
-	for _, i := range was {
-		if !told[i.UID] {
-			c.Objects = append(c.Objects, Change{Object: i.Object, Was: i.Outcome, Unread: unreadKind(p.Unread, i.Kind)})
+	deleteOf := func(o Object) topic { return topic{About: "the delete of " + o.String()} }
+	for _, r := range p.Roots {
+		if unreadKind(p.Unread, deletionPolicies) {
+			out[deleteOf(r)] = "is not judged: policies could not be read"
 		}
 	}
-	slices.SortFunc(c.Objects, func(a, b Change) int { return compareObjects(a.Object, b.Object) })
-	return c
+	for _, v := range p.Verdicts {
+		if text := v.statement(); text != "" {
+			out[deleteOf(v.Object)] = text
+		}
+	}
+	unread := p.Unread
+	if p.Held == "" && len(p.Roots) == 0 { // all of them are gone, so nothing was read
+		unread = other.Unread
+	}
+	for _, u := range unread {
+		out[topic{About: u.Kind}] = "could not be read: " + u.Reason
+	}
+	return out
+}
+
+// statement says how an object fares, in a plan beside another one, whose item is nil where it has
+// none of the object. How long a pod may take is compared where both plans know it.
+func (i *Item) statement(other *Item, rank int) string {
+	text, said := outcomes[i.Outcome], *i
+	if other == nil || other.GracePeriodSeconds == nil {
+		said.GracePeriodSeconds = nil
+	}
+	if rank > 0 {
+		text += fmt.Sprintf(" in step %d of what both plans delete", rank)
+	}
+	if note := said.note(Style{}); note != "" {
+		text += ": " + note
+	}
+	return text
+}
+
+// statement is what a verdict comes to; empty where nothing speaks against the delete. How it is
+// confirmed follows from the plan.
+func (v *Verdict) statement() string {
+	switch {
+	case v.Refused:
+		return "is refused: " + v.Message
+	case v.Doubt != "":
+		return "is in doubt: " + v.Doubt
+	case len(v.Warnings) > 0:
+		return "is warned about: " + strings.Join(v.Warnings, "; ")
+	}
+	return ""
 }
 
 func byUID(items []*Item) map[types.UID]*Item {
@@ -104,72 +131,19 @@ func byUID(items []*Item) map[types.UID]*Item {
 	return out
 }
 
-func compareObjects(a, b Object) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-}
-
-// rootChanges are the objects to be deleted that are not among those of now, or are with another
-// uid.
-func rootChanges(was, is []Object) (out []RootChange) {
-	for _, r := range was {
-		at := slices.IndexFunc(is, func(o Object) bool { return o.Kind == r.Kind && o.Namespace == r.Namespace && o.Name == r.Name })
-		switch {
-		case at < 0:
-			out = append(out, RootChange{Object: r})
-		case is[at].UID != r.UID:
-			out = append(out, RootChange{r, is[at].UID})
+// ranks are the steps in which objects are deleted that another plan deletes, too: counted among
+// them, so that what came in between, or is not there any more, does not move all that follows.
+func ranks(items []*Item, other map[types.UID]*Item) map[types.UID]int {
+	steps, out := map[int]bool{}, map[types.UID]int{}
+	for _, i := range items {
+		if o := other[i.UID]; o != nil && o.Outcome == Deleted && i.Outcome == Deleted {
+			out[i.UID], steps[i.Step] = i.Step, true
 		}
 	}
-	slices.SortFunc(out, func(a, b RootChange) int { return compareObjects(a.Object, b.Object) })
-	return out
-}
-
-// verdictChanges are those in what matters to who deletes. A verdict without a word is none: so is
-// one where there are no policies.
-func verdictChanges(was []Verdict, now *Plan) (out []VerdictChange) {
-	is, unread := now.Verdicts, unreadKind(now.Unread, deletionPolicies)
-	name := func(o Object) Object { o.UID = ""; return o }
-	byName := map[Object]*VerdictChange{}
-	at := func(o Object) *VerdictChange {
-		if byName[name(o)] == nil {
-			byName[name(o)] = &VerdictChange{Object: o}
-		}
-		return byName[name(o)]
-	}
-	for i := range was {
-		at(was[i].Object).Was = &was[i]
-	}
-	for i := range is {
-		at(is[i].Object).Is = &is[i]
-	}
-	there := map[Object]bool{}
-	for _, r := range now.Roots {
-		there[name(r)] = true
-		if c := byName[name(r)]; c != nil && c.Is == nil && !unread {
-			c.Is = &Verdict{Object: r}
-		}
-	}
-	for _, c := range byName {
-		if there[name(c.Object)] && !c.Was.same(c.Is) {
-			out = append(out, *c)
-		}
-	}
-	slices.SortFunc(out, func(a, b VerdictChange) int { return compareObjects(a.Object, b.Object) })
-	return out
-}
-
-// same tells whether two verdicts say the same. How a delete is confirmed follows from the plan.
-func (v *Verdict) same(other *Verdict) bool {
-	none := &Verdict{}
-	v, other = cmp.Or(v, none), cmp.Or(other, none)
-	return v.Refused == other.Refused && v.Message == other.Message && v.Doubt == other.Doubt && slices.Equal(v.Warnings, other.Warnings)
-}
-
-func notAmong(all, others []Unread) (out []Unread) {
-	for _, u := range all {
-		if !slices.ContainsFunc(others, func(o Unread) bool { return o.Kind == u.Kind }) {
-			out = append(out, u)
-		}
+	order := slices.Sorted(maps.Keys(steps))
+	for uid, step := range out {
+		n, _ := slices.BinarySearch(order, step)
+		out[uid] = n + 1
 	}
 	return out
 }
@@ -181,4 +155,29 @@ func unreadKind(all []Unread, kind string) bool {
 		parsed, err := schema.ParseGroupVersion(gv)
 		return u.Kind == kind || group && err == nil && parsed.Group == schema.ParseGroupResource(kind).Group
 	})
+}
+
+// DrawChanges writes changes. What the plan comes to now is the last line.
+func DrawChanges(out io.Writer, all []Change, now *Plan, style Style) error {
+	text := "The plan is the same as before.\n"
+	if len(all) > 0 {
+		fold := newFolding(style)
+		branches := make([]*branch, len(all))
+		for n, c := range all {
+			b := &branch{symbol: "~", names: []string{c.About}, note: c.Is + "; before: " + c.Was}
+			switch {
+			case c.Was == "":
+				b.symbol, b.note = "+", c.Is
+			case c.Is == "":
+				b.symbol, b.note = "-", "not any more: "+c.Was
+			}
+			kind, _, _ := strings.Cut(c.About, "/")
+			fold.seal(b, kind)
+			branches[n] = b
+		}
+		text = fmt.Sprintf("%s\n\nThe plan has changed in %s.\n", strings.Join(drawn(fold.alike(branches), style, mostLines), "\n"),
+			words.Count(len(all), "point", "points"))
+	}
+	_, err := io.WriteString(out, style.Fit(text+now.Summary()+"\n"))
+	return err
 }

@@ -19,21 +19,6 @@ const (
 	leastLines = 10
 )
 
-// cut leaves as many lines as fit on a screen. The rest is only counted.
-func (s Style) cut(lines []string) []string {
-	if s.Full {
-		return lines
-	}
-	rows := 0
-	for n, line := range lines {
-		if rows += s.rows(line); rows > mostLines && len(lines) > 1 {
-			n = max(n-1, 1) // in the place of the last there is told how many are left out
-			return append(lines[:n:n], "… and "+words.Count(len(lines)-n, "line", "lines")+" more: --full shows them")
-		}
-	}
-	return lines
-}
-
 // branch is a line of a drawing with what hangs below it; alike siblings are one branch.
 type branch struct {
 	symbol string

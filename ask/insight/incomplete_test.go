@@ -185,14 +185,3 @@ func TestWhatAControllerHasMadeSinceIsOfOneThatLives(t *testing.T) {
 		})
 	}
 }
-
-// TestNothingIsLeftOutOfOneLine: a drawing whose only line is longer than a screen has it, and does
-// not say that there are others.
-func TestNothingIsLeftOutOfOneLine(t *testing.T) {
-	long := strings.TrimSuffix(strings.Repeat("word ", 2*mostLines), " ")
-	for n, want := range map[int]string{0: "", 1: long, 2: long + "\n… and 1 line more: --full shows them", 3: long + "\n… and 2 lines more: --full shows them"} {
-		if got := strings.Join(Style{Width: 5}.cut(slices.Repeat([]string{long}, n)), "\n"); got != want {
-			t.Errorf("of %d lines: %q", n, got)
-		}
-	}
-}
