@@ -96,49 +96,6 @@ func (g *going) end(t *testing.T) error {
 	}
 }
 
-// TestATreeIsDrawnAgainWhenItChanges: each time whole, after a line that tells drawings apart; and
-// its end is that of the object.
-func TestATreeIsDrawnAgainWhenItChanges(t *testing.T) {
-	w := newTown(t)
-	g := w.begin("tree", "cm", "leaf", "--watch", "--down")
-	const first = "---\n▶ configmaps/leaf\n  · configmaps/twig\n"
-	g.has(t, first)
-	w.put("bud", "leaf")
-	const second = "---\n▶ configmaps/leaf\n  · configmaps/bud, twig\n"
-	g.has(t, second)
-	w.put("other", "boss") // is not below it
-	w.put("twig", "leaf", ", finalizers: [example.com/hold]")
-	const third = "---\n▶ configmaps/leaf\n  · configmaps/bud\n  · configmaps/twig: finalizers example.com/hold\n"
-	g.has(t, third)
-	w.api.Remove("configmaps/shop/leaf")
-	if err := g.end(t); err != nil {
-		t.Error(err)
-	}
-	if want := first + second + third + "---\nshop/configmaps leaf is gone.\n"; g.String() != want || g.errOut.String() != "" {
-		t.Errorf("it has drawn\n%s%s\nwant\n%s", g, g.errOut, want)
-	}
-}
-
-// TestAWatchTellsWhatItCannotFollow: and that an object is gone only where its kind can be read.
-func TestAWatchTellsWhatItCannotFollow(t *testing.T) {
-	for name, c := range map[string]struct{ path, want string }{
-		"another kind":    {"/shop/secrets", "---\n· configmaps/boss\n  ▶ configmaps/leaf\n    · configmaps/twig\nincomplete: secrets could not be read: not now\n"},
-		"its own kind":    {"/shop/configmaps", "---\nincomplete: configmaps could not be read: not now\n"},
-		"namespaces only": {"/v1/namespaces", "▶ configmaps/leaf\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newTown(t)
-			w.refuse(c.path, 403, "Forbidden", "not now")
-			g := w.begin("tree", "cm", "leaf", "--watch")
-			text := g.has(t, c.want)
-			g.stop()
-			if err := g.end(t); err != nil || strings.Contains(text, "is gone") {
-				t.Errorf("%v, after\n%s", err, text)
-			}
-		})
-	}
-}
-
 // TestThePageIsServedUntilItIsStopped: at an address that is printed alone, so that programs can read it,
 // and no longer.
 func TestThePageIsServedUntilItIsStopped(t *testing.T) {

@@ -69,15 +69,6 @@ Plan: 7 objects are deleted in 5 steps, 2 of them wait for finalizers that other
 `,
 	"plan held/configmaps": "- configmaps/lost\n\nPlan: 1 object is deleted.\n",
 	"plan cm boss -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
-	"plan cm leaf -o dot": `
-digraph plan {
-  0 [label="configmaps/shop/leaf\ndelete, step 1", style=filled, fillcolor=mistyrose];
-  1 [label="configmaps/shop/twig\ndelete, step 2", style=filled, fillcolor=mistyrose];
-  2 [label="configmaps/shop/wait\ndelete, step 3", style=filled, fillcolor=mistyrose];
-  1 -> 0;
-  2 -> 0;
-}
-`,
 	"tree cm leaf": `
 · configmaps/boss
   ▶ configmaps/leaf
@@ -323,7 +314,6 @@ func TestTextThatOthersChoseIsShownAsItIs(t *testing.T) {
 		"plan clusterroles роль --full":    `- clusterroles.rbac.authorization.k8s.io/役割`,
 		"tree clusterroles lost":           `its owner ClusterRole x\x1b[2J is gone`,
 		"tree clusterroles роль -o dot":    "роль",
-		"plan clusterroles роль -o dot":    "役割",
 		"history clusterroles роль -ojson": `"items": []`,
 	} {
 		t.Run(args, func(t *testing.T) {

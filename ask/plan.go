@@ -90,7 +90,7 @@ func planCommand() *cobra.Command {
 			return p.run(cmd, args)
 		},
 	}
-	p.register(cmd, "wide", "json", "yaml", "name", "dot")
+	p.register(cmd, "wide", "json", "yaml", "name")
 	p.registerObjects(cmd)
 	p.goesOn = true
 	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as "+
@@ -139,7 +139,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
-	if p.output == "name" || p.output == "dot" { // which have no place for it
+	if p.output == "name" { // which has no place for it
 		if _, err := io.WriteString(cmd.ErrOrStderr(), plan.Caveats(p.style(cmd.ErrOrStderr()))); err != nil {
 			return err
 		}
@@ -280,9 +280,6 @@ func told(p *insight.Plan) map[string]any {
 func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
 	if done, err := a.print(w, "Plan", told(p)); done {
 		return err
-	}
-	if a.output == "dot" {
-		return p.DOT(w)
 	}
 	if a.output == "name" {
 		var going []insight.Object

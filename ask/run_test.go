@@ -182,7 +182,6 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan, names only":            {nil, "plan cm boss -o name", nil, ""},
 		"a plan as JSON":                {nil, "plan cm boss -o json", []string{`"apiVersion": "insight.weir.dev/v1beta1"`, `"kind": "Plan"`, `"name": "twig"`}, ""},
 		"a plan as YAML":                {nil, "plan cm boss -o yaml", []string{"apiVersion: insight.weir.dev/v1beta1\n", "kind: Plan\n"}, ""},
-		"a plan as a graph":             {nil, "plan cm boss -o dot", []string{"digraph", "twig"}, ""},
 		"a plan of what a selector has": {func(w *town) { w.put("red", "", ", labels: {colour: red}") }, "plan cm -l colour=red", []string{"red"}, ""},
 		"a plan of a kind that is held": {func(w *town) {
 			w.api.Put("heldcollections", `{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: widgets.example.com}}`)
@@ -193,7 +192,7 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan of nothing":                  {nil, "plan", nil, "name an object, as in: deployment web"},
 		"a plan of what is not there":        {nil, "plan cm nobody", nil, `"nobody" not found`},
 		"a plan of an unknown kind":          {nil, "plan widgets x", nil, `the server doesn't have a resource type "widgets"`},
-		"a plan in another output":           {nil, "plan cm boss -o xml", nil, `--output "xml": must be one of wide, json, yaml, name, dot`},
+		"a plan in another output":           {nil, "plan cm boss -o xml", nil, `--output "xml": must be one of wide, json, yaml, name`},
 		"a plan of an unknown cascade":       {nil, "plan cm boss --cascade=sideways", nil, `--cascade "sideways": must be background, foreground or orphan`},
 		"a plan that cannot be kept":         {nil, "plan cm boss --out $KEPT/no/plan.json", nil, "keep the plan: "},
 		"a check of objects":                 {nil, "plan cm boss --check x", nil, "--check: the file says which objects are meant; name none"},
@@ -206,8 +205,6 @@ func TestCommandsAnswer(t *testing.T) {
 		"a tree as JSON":                     {nil, "tree cm leaf -o json", []string{`"kind": "Tree"`, `"unread": `}, ""},
 		"a tree in two directions":           {nil, "tree cm leaf --up --down", nil, "--up and --down: only one of them"},
 		"a tree of two":                      {nil, "tree cm/leaf cm/twig", nil, "name one object: these are 2"},
-		"a tree that is watched, as JSON":    {nil, "tree cm leaf --watch -o json", nil, "--watch: draws text only"},
-		"two trees that are watched":         {nil, "tree cm/leaf cm/twig --watch", nil, "name one object: these are 2"},
 		"why it is there":                    {nil, "why cm leaf", []string{"boss"}, ""},
 		"why it does not go":                 {func(w *town) { w.put("held", "", terminating) }, "why cm held", []string{"example.com/hold"}, ""},
 		"why, as JSON":                       {func(w *town) { w.put("held", "", terminating) }, "why cm held -o json", []string{`"kind": "Answer"`, `"deleting": true`}, ""},
@@ -387,7 +384,6 @@ func TestWhatMayNotBeReadIsTold(t *testing.T) {
 	}{
 		"a kind of many":          {"/secrets", "tree cm leaf -o json", 403, "", "incomplete: secrets could not be read: not now\n"},
 		"a kind, of a plan":       {"/secrets", "plan cm boss -o name", 403, "", "? secrets could not be read: not now\nPlan: 3 objects are deleted in 3 steps. Incomplete: 1 of the kinds could not be read.\n"},
-		"a kind, of a graph":      {"/secrets", "plan cm boss -o dot", 403, "", "? secrets could not be read: not now\nPlan: "},
 		"a kind, of the pending":  {"/secrets", "pending", 500, "", "incomplete: secrets could not be read: not now\n"},
 		"Events, of why":          {"/events", "why cm leaf", 403, "", "incomplete: events in the namespace shop could not be read: not now\n"},
 		"the object":              {"/configmaps/boss", "plan cm boss", 403, "not now", ""},

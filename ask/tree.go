@@ -16,7 +16,7 @@ import (
 
 func treeCommand() *cobra.Command {
 	a := newAsking()
-	var up, down, watch bool
+	var up, down bool
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
@@ -28,7 +28,6 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
   !  is being deleted
   ?  names an owner that is not there`,
 		Example: `  kubectl weir tree deployment web
-  kubectl weir tree deployment web --watch
   kubectl weir tree pod/web-5d9c-x2x5k --up
   kubectl weir tree namespace shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,9 +40,6 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
 			} else if down {
 				direction = insight.Down
 			}
-			if watch {
-				return a.watchTree(cmd, args, direction)
-			}
 			return a.about(cmd, args, func(_ context.Context, w *insight.World, o *resource.Info) error {
 				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
 			})
@@ -53,7 +49,6 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
 	a.registerNames(cmd)
 	cmd.Flags().BoolVar(&up, "up", false, "owners only")
 	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "draw it again whenever it changes, until the object is gone or Ctrl-C")
 	return cmd
 }
 

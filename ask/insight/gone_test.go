@@ -88,23 +88,3 @@ func TestRefusalsOfWhichEventsTellAreCauses(t *testing.T) {
 		t.Errorf("these have to act: %q, want %q\n%s", actors, want, shown(t, a))
 	}
 }
-
-func TestAPlanIsDrawnForGraphviz(t *testing.T) {
-	w, root := trees(2)
-	p := w.Plan(Deletion{Roots: []types.UID{root}, Propagation: metav1.DeletePropagationBackground})
-	var out strings.Builder
-	if err := p.DOT(&out); err != nil {
-		t.Fatal(err)
-	}
-	want := `digraph plan {
-  0 [label="configmaps/x/root\ndelete, step 1", style=filled, fillcolor=mistyrose];
-  1 [label="configmaps/x/branch-0\ndelete, step 2", style=filled, fillcolor=mistyrose];
-  2 [label="configmaps/x/leaf-1\ndelete, step 3", style=filled, fillcolor=mistyrose];
-  1 -> 0;
-  2 -> 1;
-}
-`
-	if out.String() != want {
-		t.Errorf("drawn\n%s\nwant\n%s", out.String(), want)
-	}
-}
