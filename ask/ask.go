@@ -164,9 +164,6 @@ func (a *asking) style(w io.Writer) insight.Style {
 		return s
 	}
 	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-		s.Width = width // 0 where the terminal does not know
-	}
 	return s
 }
 
@@ -367,13 +364,13 @@ const mostUnread = 10
 
 // unread says at the end what could not be read: what was printed may lack it.
 func (a *asking) unread(w io.Writer, world *insight.World) {
-	all, style := world.Unread(), a.style(w)
+	all := world.Unread()
 	for n, u := range all {
 		if n == mostUnread-1 && len(all) > mostUnread && !a.full {
-			say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %d more could not be read: --full names them", len(all)-n)))
+			say(w, "incomplete: %d more could not be read: --full names them", len(all)-n)
 			return
 		}
-		say(w, "%s", style.Fit(fmt.Sprintf("incomplete: %s could not be read: %s", u.Kind, u.Reason)))
+		say(w, "incomplete: %s could not be read: %s", u.Kind, u.Reason)
 	}
 }
 

@@ -96,7 +96,7 @@ func (h *holding) list(cmd *cobra.Command) error {
 	if done, err := h.print(cmd.OutOrStdout(), "HeldCollections", map[string]any{"items": all}); done {
 		return err
 	}
-	return insight.DrawHeld(cmd.OutOrStdout(), all, time.Now(), h.style(cmd.OutOrStdout()))
+	return insight.DrawHeld(cmd.OutOrStdout(), all, time.Now())
 }
 
 func heldOf(u *unstructured.Unstructured) (held v1beta1.HeldCollection, err error) {
@@ -134,7 +134,7 @@ func (h *holding) one(cmd *cobra.Command, name string) error {
 	plan.WithFlags(h.clusterFlags())
 	out := cmd.OutOrStdout()
 	if h.output == "" || h.output == "wide" {
-		if err := insight.DrawHeld(out, []v1beta1.HeldCollection{held}, time.Now(), h.style(out)); err != nil {
+		if err := insight.DrawHeld(out, []v1beta1.HeldCollection{held}, time.Now()); err != nil {
 			return err
 		}
 	}

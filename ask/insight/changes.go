@@ -178,6 +178,6 @@ func DrawChanges(out io.Writer, all []Change, now *Plan, style Style) error {
 		text = fmt.Sprintf("%s\n\nThe plan has changed in %s.\n", strings.Join(drawn(fold.alike(branches), style, mostLines), "\n"),
 			words.Count(len(all), "point", "points"))
 	}
-	_, err := io.WriteString(out, style.Fit(text+now.Summary()+"\n"))
+	_, err := io.WriteString(out, text+now.Summary()+"\n")
 	return err
 }

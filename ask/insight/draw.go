@@ -20,9 +20,6 @@ type Style struct {
 	Colour bool
 	// Wide tells steps and propagation, too.
 	Wide bool
-	// Width is how many columns the terminal has: lines that are longer are broken between words.
-	// 0: they are not.
-	Width int
 }
 
 // The symbols are those that people know from terraform plan.
@@ -52,12 +49,12 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 		namespace = in
 	}
 	out, unread := p.said(style), p.unread(style)
-	lines := drawn(p.branches(namespace, style), style, max(leastLines, mostLines-strings.Count(style.Fit(out+unread), "\n")))
+	lines := drawn(p.branches(namespace, style), style, max(leastLines, mostLines-strings.Count(out+unread, "\n")))
 	if len(lines) > 0 {
 		out += strings.Join(lines, "\n") + "\n\n"
 	}
 	out += unread
-	_, err := io.WriteString(w, style.Fit(out+p.Summary()+"\n"))
+	_, err := io.WriteString(w, out+p.Summary()+"\n")
 	return err
 }
 
@@ -68,7 +65,7 @@ func (p *Plan) Caveats(style Style) string {
 	if out == "" && !p.Incomplete() {
 		return ""
 	}
-	return style.Fit(out + p.Summary() + "\n")
+	return out + p.Summary() + "\n"
 }
 
 // said is what policies say about the deletes that are asked about: what is refused first. Of many

@@ -56,7 +56,7 @@ func TestAllWhoRefuseAreNamed(t *testing.T) {
 	}
 	a, _ := w.Why("boss", Facts{Events: events}, time.Unix(2, 0))
 	var out strings.Builder
-	if err := a.Draw(&out, Style{}); err != nil {
+	if err := a.Draw(&out); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 9 {
@@ -104,7 +104,7 @@ func TestAnAnswerDoesNotDependOnTheOrderOfLists(t *testing.T) {
 		w.List(schema.GroupResource{Resource: "configmaps"}, "1", objects)
 		a, _ := w.Why("ns", Facts{}, time.Unix(2, 0))
 		var out strings.Builder
-		if err := a.Draw(&out, Style{}); err != nil {
+		if err := a.Draw(&out); err != nil {
 			t.Fatal(err)
 		}
 		if first == "" {

@@ -79,20 +79,17 @@ func (b *branch) join(other *branch) {
 	}
 }
 
-// drawn are the lines of branches. Those for which there is no room in some lines of the terminal
-// are only counted.
+// drawn are the lines of branches. Those that are more than most are only counted.
 func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
-	rows := 0
 	var walk func(b *branch, depth int)
 	walk = func(b *branch, depth int) {
 		line := ""
 		if more == 0 {
 			line = strings.Repeat("  ", depth) + style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title()))
-			rows += style.rows(line)
 		}
-		if style.Full || more == 0 && (rows <= most || len(lines) == 0) {
+		if style.Full || more == 0 && len(lines) < most {
 			lines = append(lines, line)
 			last = len(b.names)
 		} else {

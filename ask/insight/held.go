@@ -14,7 +14,7 @@ import (
 )
 
 // DrawHeld writes what is held until a person decides, and why.
-func DrawHeld(out io.Writer, all []v1beta1.HeldCollection, now time.Time, style Style) error {
+func DrawHeld(out io.Writer, all []v1beta1.HeldCollection, now time.Time) error {
 	var b strings.Builder
 	for i := range all {
 		name, status := words.Printable(all[i].Name), &all[i].Status
@@ -30,6 +30,6 @@ func DrawHeld(out io.Writer, all []v1beta1.HeldCollection, now time.Time, style 
 	if len(all) == 0 {
 		b.WriteString("Nothing is held.\n")
 	}
-	_, err := io.WriteString(out, style.Fit(b.String()))
+	_, err := io.WriteString(out, b.String())
 	return err
 }

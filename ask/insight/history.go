@@ -172,6 +172,6 @@ func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error
 		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour\n" +
 			"where the API server's --event-ttl does not say otherwise.\n")
 	}
-	_, err := io.WriteString(out, style.Fit(b.String()))
+	_, err := io.WriteString(out, b.String())
 	return err
 }

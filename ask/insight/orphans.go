@@ -122,6 +122,6 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 	if len(all) == 0 {
 		fmt.Fprintf(&b, "No object %s names an owner that is gone or cannot be determined.\n", scope(namespace))
 	}
-	_, err := io.WriteString(out, style.Fit(b.String()))
+	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -429,6 +429,6 @@ func DrawPending(out io.Writer, groups []Group, namespace string, style Style) e
 	if len(groups) == 0 {
 		fmt.Fprintf(&b, "Nothing is being deleted %s.\n", scope(namespace))
 	}
-	_, err := io.WriteString(out, style.Fit(b.String()))
+	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -56,7 +56,7 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 	if lines := drawn(fold.alike(branches), style, mostLines); len(lines) > 0 {
 		out = strings.Join(lines, "\n") + "\n\n"
 	}
-	_, err := io.WriteString(w, style.Fit(out+RestoreSummary(p)+"\n"))
+	_, err := io.WriteString(w, out+RestoreSummary(p)+"\n")
 	return err
 }
 

@@ -30,8 +30,7 @@ import (
 //	orphans [full]
 //	why UID
 //
-// Each of these is asked about what all lines before it have made, and takes width=COLUMNS, of a
-// terminal.
+// Each of these is asked about what all lines before it have made.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var before [][]string // lines that make the cluster, each with what is below it
@@ -43,8 +42,7 @@ func TestScripts(t *testing.T) {
 			words := strings.Fields(d.FullCmd())
 			if ask, ok := asks[words[0]]; ok {
 				var out strings.Builder
-				args, style := styleOf(words[1:])
-				if err := ask(play(t, before), args, style, &out); err != nil {
+				if err := ask(play(t, before), words[1:], Style{}, &out); err != nil {
 					return "error: " + err.Error() + "\n"
 				}
 				return out.String()
@@ -82,17 +80,6 @@ func play(t *testing.T, lines [][]string) *World {
 		}
 	}
 	return w
-}
-
-// styleOf takes the width of a terminal out of arguments.
-func styleOf(args []string) (rest []string, style Style) {
-	for _, a := range args {
-		if n, err := fmt.Sscanf(a, "width=%d", &style.Width); n == 1 && err == nil {
-			continue
-		}
-		rest = append(rest, a)
-	}
-	return rest, style
 }
 
 var asks = map[string]func(w *World, args []string, style Style, out *strings.Builder) error{
@@ -179,13 +166,13 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		}
 		return nil
 	},
-	"why": func(w *World, args []string, style Style, out *strings.Builder) error {
+	"why": func(w *World, args []string, _ Style, out *strings.Builder) error {
 		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
 		if !ok {
 			out.WriteString("not there\n")
 			return nil
 		}
-		return a.Draw(out, style)
+		return a.Draw(out)
 	},
 }
 

@@ -308,7 +308,7 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	if text != "" {
 		text += "\n"
 	}
-	_, err := io.WriteString(out, style.Fit(text))
+	_, err := io.WriteString(out, text)
 	return err
 }
 

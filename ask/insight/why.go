@@ -329,7 +329,7 @@ var (
 )
 
 // Draw writes an answer.
-func (a Answer) Draw(out io.Writer, style Style) error {
+func (a Answer) Draw(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s.\n", a.Object, a.State)
 	for n, c := range a.Causes {
@@ -354,7 +354,7 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to be accepted first is not known. To try "+
 			"that, without effect: %s\n", a.Try)
 	}
-	_, err := io.WriteString(out, style.Fit(b.String()))
+	_, err := io.WriteString(out, b.String())
 	return err
 }
 
