@@ -306,14 +306,14 @@ func (c *Controller) drain() {
 	o := namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: c.reporter,
 		Namespaces: c.clients.guarded.CoreV1().Namespaces(), Leases: c.clients.open.CoordinationV1(),
-		Webhooks: c.clients.open.AdmissionregistrationV1(), Clock: c.clients.clock, Seals: c.options.Seals,
+		Clock: c.clients.clock, Seals: c.options.Seals,
 		Policies: c.options.Policies, Home: c.options.Home, Companion: !c.collects, Log: c.options.Log,
 	}
 	if c.collects {
 		o.Left = func(uid types.UID) { c.workers.Requeue(uid) }
 	}
 	c.drainer = namespaces.New(o)
-	c.watcher.Listen(follow.Listener{Namespace: c.drainer.Changed, Webhooks: c.drainer.WebhooksChanged})
+	c.watcher.Listen(follow.Listener{Namespace: c.drainer.Changed, Webhooks: c.drainer.Webhooks})
 	c.jobs = append(c.jobs, func(ctx context.Context) { c.drainer.Run(ctx, c.options.Namespaces) })
 }
 

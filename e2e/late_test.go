@@ -125,7 +125,7 @@ func TestCreateThatASlowWebhookHoldsGoesWithTheNamespace(t *testing.T) {
 	w.startWeir()
 	done := g.create()
 	uid := w.drop()
-	w.awaitConditions("WeirDraining=True Waiting: waiting for content that may still arrive: creates that began before the deletion may be with admission webhook …")
+	w.awaitConditions("WeirDraining=True Waiting: waiting for content that may still arrive: creates that began before the deletion may be with admission webhooks of the configuration …")
 	g.mustArrive(done)
 	w.awaitDropped(uid)
 	w.mustComeEmpty()

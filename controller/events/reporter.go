@@ -27,7 +27,6 @@ const (
 	ReasonRefused          = v1beta1.ReasonCollectionRefused
 	ReasonHeld             = v1beta1.ReasonDeletionHeld
 	ReasonWaveBlocked      = "WaveBlocked"
-	ReasonLeftBehind       = "LeftBehind"
 	ReasonNotRecorded      = "NotRecorded"
 	ReasonTreePurged       = "TreePurged"
 	ReasonHistoryRewound   = "HistoryRewound"
@@ -161,12 +160,6 @@ func (r *Reporter) TreePurged(name string, uid types.UID, why string) {
 // Blocked says on a namespace that its draining does not go on, and what it waits for.
 func (r *Reporter) Blocked(namespace graph.Ref, why string) {
 	r.once(namespace, ReasonWaveBlocked, why)
-}
-
-// LeftBehind says of an object that it may be from a namespace that is gone.
-func (r *Reporter) LeftBehind(ref graph.Ref) {
-	text := fmt.Sprintf("created before its namespace: perhaps left behind by an earlier namespace %q. It is kept, because that is not certain", ref.Namespace)
-	r.once(ref, ReasonLeftBehind, text)
 }
 
 // Rewound says on the namespace kube-system, which stands for the cluster, that its history went

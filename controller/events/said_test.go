@@ -149,14 +149,6 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 	}
 }
 
-func TestWhatMayBeLeftBehindIsToldOnce(t *testing.T) {
-	r, own, _ := newReporter()
-	r.LeftBehind(web)
-	expect(t, "left behind", own, `Warning LeftBehind Pod/web shop: created before its namespace: perhaps left behind by an earlier namespace "shop". It is kept, because that is not certain`)
-	r.LeftBehind(web)
-	expect(t, "left behind and told", own)
-}
-
 // Memory of what was said is bounded: then it may be said once more, and is not kept to itself.
 func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	r, own, _ := newReporter()

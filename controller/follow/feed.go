@@ -18,7 +18,7 @@ type Feed struct {
 	Kind  schema.GroupResource
 	Store *Store
 	// seen is told of each object of the kind that comes, changes or goes; nil if no caller asks.
-	seen      func(name string, how Change)
+	seen      func(m *metav1.PartialObjectMetadata, how Change)
 	listeners listeners
 	// level is told which list has ended, when the graph has everything.
 	level func(list uint64)
@@ -83,7 +83,7 @@ func (f *Feed) Delete(obj any) error {
 	f.listeners.going(m.UID)
 	f.Store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
 	if f.seen != nil {
-		f.seen(m.Name, Went)
+		f.seen(m, Went)
 	}
 	return nil
 }
@@ -121,8 +121,8 @@ func (f *Feed) notify(m *metav1.PartialObjectMetadata) {
 	switch {
 	case f.seen == nil:
 	case m.DeletionTimestamp != nil:
-		f.seen(m.Name, Deleting)
+		f.seen(m, Deleting)
 	default:
-		f.seen(m.Name, There)
+		f.seen(m, There)
 	}
 }

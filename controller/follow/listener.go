@@ -14,8 +14,8 @@ type Listener struct {
 	Served func([]graph.Resource)
 	// Namespace is told of each change to a namespace.
 	Namespace func(name string, how Change)
-	// Webhooks is told that a webhook configuration has changed.
-	Webhooks func()
+	// Webhooks is told of each webhook configuration that is there.
+	Webhooks func(configuration *metav1.PartialObjectMetadata)
 	// Terminating is told of each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
 	// Showing is told of each object that a watch shows, before the graph is; what it returns is
@@ -46,10 +46,10 @@ func (all listeners) namespace(name string, how Change) {
 	}
 }
 
-func (all listeners) webhooks(string, Change) {
+func (all listeners) webhooks(m *metav1.PartialObjectMetadata, how Change) {
 	for _, l := range all {
-		if l.Webhooks != nil {
-			l.Webhooks()
+		if l.Webhooks != nil && how != Went {
+			l.Webhooks(m)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
@@ -239,11 +240,11 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	f.faults = func(found []fault) { f.wrong(w, found) }
 	switch gr {
 	case kinds.APIServices:
-		f.seen = func(string, Change) { w.ask() }
+		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }
 	case crds:
-		f.seen = func(name string, how Change) { w.crdChanged(ctx, name, how == Went) }
+		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
-		f.seen = w.listeners.namespace
+		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.listeners.namespace(m.Name, how) }
 	case kinds.MutatingConfigurations, kinds.ValidatingConfigurations:
 		f.seen = w.listeners.webhooks
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // count takes the counts of every kind from the graph.
-func (p *pass) count(ctx context.Context) error {
+func (p *pass) count() error {
 	wave, since, err := p.place()
 	if err != nil {
 		return err
@@ -63,15 +63,15 @@ func (p *pass) count(ctx context.Context) error {
 	for kind := range p.followed {
 		p.take(kind, inv, true)
 	}
-	p.arriving(ctx)
+	p.arriving()
 	return nil
 }
 
 // recountKinds counts again, because there may be other kinds now. What was listed live since the
 // pass began stands.
-func (p *pass) recountKinds(ctx context.Context) error {
+func (p *pass) recountKinds() error {
 	before := p.state.Kinds
-	if err := p.count(ctx); err != nil {
+	if err := p.count(); err != nil {
 		return err
 	}
 	for _, k := range before {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -59,7 +59,6 @@ type Options struct {
 	Reporter   *events.Reporter
 	Namespaces typedcorev1.NamespaceInterface
 	Leases     typedcoordinationv1.LeasesGetter
-	Webhooks   typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	Clock      *live.Clock // of the API server
 	Seals      Sealer      // of waves; nil: there is no key, and what is written is believed
 	Policies   *live.State // nil: there are none
@@ -141,7 +140,7 @@ type reached struct {
 
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
-	d := &Drainer{Options: o, foreign: &foreign{client: o.Webhooks, store: o.Store}}
+	d := &Drainer{Options: o, foreign: &foreign{store: o.Store, all: map[types.UID]foreignHook{}}}
 	d.shared = &sharedLists{list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 }, next: map[schema.GroupResource]*sharedList{}}
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
 	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
@@ -151,8 +150,10 @@ func New(o Options) *Drainer {
 	return d
 }
 
-// WebhooksChanged is told of each change to a webhook configuration.
-func (d *Drainer) WebhooksChanged() { d.foreign.changed() }
+// Webhooks is told of each webhook configuration that is there.
+func (d *Drainer) Webhooks(configuration *metav1.PartialObjectMetadata) {
+	d.foreign.seen(configuration)
+}
 
 // Close ends the queue; Run does, where it has begun.
 func (d *Drainer) Close() { d.queue.ShutDown() }
@@ -205,7 +206,7 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 		d.ending[name] = ending{seen: time.Now()} // which of that name was seen before is not known
 		d.wake(name, "it is being deleted", 0)
 	}
-	d.forgetOldLocked(lateFor + lateTakeover)
+	d.forgetOldLocked()
 	recentlyDeleted := slices.Collect(maps.Keys(d.recentlyDeleted))
 	d.mu.Unlock()
 	for _, name := range recentlyDeleted {

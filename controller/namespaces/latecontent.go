@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,24 +23,19 @@ const (
 	// gives up on a request after 34 s, its calls of webhooks included (RB 6.18); the rest is for
 	// the watch.
 	lateFor = 40 * time.Second
-	// lateTrial is for how long it is tried to delete what turned up, and lateTakeover for how long
-	// after lateFor a new leader looks at what the one before may have left.
-	lateTrial    = 10 * time.Minute
-	lateTakeover = time.Minute
+	// lateTrial is for how long it is tried to delete what turned up.
+	lateTrial = 10 * time.Minute
 	// mostRecentlyDeleted bounds how many namespaces are remembered for that: 250 a second.
 	mostRecentlyDeleted = 10_000
-	// mostDoubted bounds how many objects are read to find out whether a user is to be told of
-	// them.
-	mostDoubted = 20
 )
 
 // arriving notes whose requests may still create content in the namespace.
-func (p *pass) arriving(ctx context.Context) {
+func (p *pass) arriving() {
 	left := arrivalTime - time.Since(p.seen)
 	if left <= 0 || p.Companion {
 		return
 	}
-	if who := p.foreign.sees(ctx, p.ns, p.seen); who != "" {
+	if who := p.foreign.any(); who != "" {
 		p.state.Arriving, p.state.ArrivingFor = "creates that began before the deletion may be with "+who, left
 	}
 }
@@ -54,7 +48,7 @@ func (d *Drainer) departs(name string) {
 	}
 	d.mu.Lock()
 	if len(d.recentlyDeleted) >= mostRecentlyDeleted {
-		d.forgetOldLocked(lateFor)
+		d.forgetOldLocked()
 	}
 	full := len(d.recentlyDeleted) >= mostRecentlyDeleted
 	if !full {
@@ -71,11 +65,11 @@ func (d *Drainer) departs(name string) {
 	}
 }
 
-// forgetOldLocked drops namespaces that have been gone for longer than that. If the graph still
+// forgetOldLocked drops namespaces that have been gone for longer than lateFor. If the graph still
 // tells of one, that is when it ends.
-func (d *Drainer) forgetOldLocked(age time.Duration) {
+func (d *Drainer) forgetOldLocked() {
 	for name, since := range d.recentlyDeleted {
-		if time.Since(since) > age {
+		if time.Since(since) > lateFor {
 			delete(d.recentlyDeleted, name)
 		}
 	}
@@ -100,10 +94,7 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 		return finished, nil
 	}
 	age := time.Since(since)
-	refs, err := d.lateContent(ctx, name, since, age >= lateFor)
-	if err == nil && len(refs) > 0 {
-		err = d.removeLate(ctx, name, since, refs)
-	}
+	err := d.removeLate(ctx, name, since, d.lateContent(name))
 	switch {
 	case err != nil && age < lateTrial:
 		return pending, err
@@ -116,10 +107,8 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	return finished, nil
 }
 
-// lateContent is what there is in a namespace by its name: what the graph has, and at the last look
-// the kinds that it does not follow, if webhooks may have kept creates waiting.
-func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time, last bool) ([]graph.Ref, error) {
-	var refs []graph.Ref
+// lateContent is what the graph has in a namespace by its name, and that does not terminate.
+func (d *Drainer) lateContent(name string) (refs []graph.Ref) {
 	for _, k := range d.Store.Inventory(name).Kinds {
 		for v := range d.Store.Content(name, k.Kind) {
 			if !v.Deleting {
@@ -128,34 +117,19 @@ func (d *Drainer) lateContent(ctx context.Context, name string, since time.Time,
 			}
 		}
 	}
-	if !last || d.foreign.any(ctx, since) == "" {
-		return refs, nil
-	}
-	for _, k := range d.Store.Stats().Kinds {
-		_, twin := kinds.Twins[k.GroupResource()]
-		if !k.Served || !k.Namespaced || !k.Deletable || !k.Listable || k.State == graph.Synced || twin {
-			continue
-		}
-		err := d.Requester.List(ctx, k.GroupResource(), name, func(m *metav1.PartialObjectMetadata) {
-			if m.DeletionTimestamp == nil {
-				refs = append(refs, graph.Ref{Kind: k.GroupResource(), Namespace: name, Name: m.Name, UID: m.UID})
-			}
-		})
-		if err != nil {
-			return nil, fmt.Errorf("look for %s in namespace %s, which is gone: %w", k.GroupResource(), name, err)
-		}
-	}
-	return refs, nil
+	return refs
 }
 
 // removeLate deletes objects that were found in a namespace by its name, if no such namespace
 // exists. It is read after they were found: then they are not in one that came later, whatever
 // comes by now. If there is another of that name they may be its own, and are kept.
 func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, refs []graph.Ref) error {
-	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
+	if len(refs) == 0 {
+		return nil
+	}
+	_, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		d.doubt(ctx, ns, refs)
 		d.forget(name, since)
 		return nil
 	case !request.NoSuchObject(err, kinds.Namespaces, name):
@@ -180,18 +154,4 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 		}
 	})
 	return kept
-}
-
-// doubt says of objects that may have been left behind by a namespace of the same name that they
-// are kept. Their times are those of API servers, whose clocks differ: they are reason enough to
-// tell, and no more.
-func (d *Drainer) doubt(ctx context.Context, ns *corev1.Namespace, refs []graph.Ref) {
-	for _, ref := range refs[:min(len(refs), mostDoubted)] {
-		live, err := d.Requester.GetObject(ctx, ref)
-		if err != nil || live.UID != ref.UID || !live.CreationTimestamp.Before(&ns.CreationTimestamp) {
-			continue
-		}
-		d.Log.Info("kept what may be left of a namespace that is gone: another has its name", "object", ref.String(), "uid", ref.UID)
-		d.Reporter.LeftBehind(ref)
-	}
 }

@@ -73,7 +73,7 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	if len(early) == 0 && early != nil {
 		p.discover(ctx) // there is nothing to delete meanwhile
 	}
-	if err := p.count(ctx); err != nil {
+	if err := p.count(); err != nil {
 		return pending, err
 	}
 	return p.steps(ctx)
@@ -108,7 +108,7 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 			if !p.discover(ctx) {
 				return p.wait(ctx, step)
 			}
-			if err := p.recountKinds(ctx); err != nil {
+			if err := p.recountKinds(); err != nil {
 				return pending, err
 			}
 		default:

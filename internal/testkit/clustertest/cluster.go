@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +44,7 @@ type Cluster struct {
 	Options controller.Options // of the Controllers that run
 
 	mu       sync.Mutex
-	kinds    map[string][]metav1.APIResource             // by group version
-	hooks    []admissionregistrationv1.ValidatingWebhook // of a configuration that is not Weir's
+	kinds    map[string][]metav1.APIResource // by group version
 	answer   func(apitest.Request) *apitest.Reply
 	requests []apitest.Request
 	events   []string
@@ -63,6 +61,10 @@ func Run(t *testing.T, test func(c *Cluster)) {
 		c.Serve("v1", "namespaces", "Namespace", false, AllVerbs)
 		c.Serve("v1", "pods", "Pod", true, AllVerbs)
 		c.Serve("v1", "configmaps", "ConfigMap", true, AllVerbs)
+		for _, kind := range []string{"Mutating", "Validating"} {
+			c.Serve("admissionregistration.k8s.io/v1", strings.ToLower(kind)+"webhookconfigurations",
+				kind+"WebhookConfiguration", false, AllVerbs)
+		}
 		c.API.Intercept(c.intercept)
 		test(c)
 	})
@@ -187,15 +189,6 @@ func (c *Cluster) intercept(r apitest.Request) *apitest.Reply {
 		defer c.mu.Unlock()
 		c.events = append(c.events, fmt.Sprintf("%s %s: %s", e.InvolvedObject.Name, e.Reason, e.Message))
 		return &apitest.Reply{Code: 201, Body: e}
-	case strings.HasSuffix(r.Path, "/mutatingwebhookconfigurations") && !strings.Contains(r.Query, "watch="):
-		return &apitest.Reply{Code: 200, Body: admissionregistrationv1.MutatingWebhookConfigurationList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfigurationList"}}}
-	case strings.HasSuffix(r.Path, "/validatingwebhookconfigurations") && !strings.Contains(r.Query, "watch="):
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return &apitest.Reply{Code: 200, Body: admissionregistrationv1.ValidatingWebhookConfigurationList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfigurationList"},
-			Items:    []admissionregistrationv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "others"}, Webhooks: slices.Clone(c.hooks)}}}}
 	case strings.HasSuffix(r.Path, "/leases"): // there is one API server
 		return &apitest.Reply{Code: 200, Body: coordinationv1.LeaseList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}, Items: make([]coordinationv1.Lease, c.Servers)}}
@@ -396,11 +389,10 @@ func (c *Cluster) Sent() []apitest.Request {
 	return out
 }
 
-// Hook adds an admission webhook that is not Weir's.
-func (c *Cluster) Hook(w admissionregistrationv1.ValidatingWebhook) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hooks = append(c.hooks, w)
+// Hook makes a webhook configuration that is not Weir's.
+func (c *Cluster) Hook(name string) {
+	c.API.Put("validatingwebhookconfigurations", fmt.Sprintf(
+		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}}", name))
 }
 
 // Reported are the Events that contain a text.
