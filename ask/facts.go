@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
@@ -105,11 +106,14 @@ func attachmentsOf(all []unstructured.Unstructured, volume string) (out []unstru
 	return out
 }
 
+// client is one that only the API server slows down.
 func (a *asking) client() (*dynamic.DynamicClient, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
 	return dynamic.NewForConfig(config)
 }
 

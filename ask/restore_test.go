@@ -129,6 +129,23 @@ Plan: 4 objects are made again, 1 of them without a reference to an owner, 1 is 
 	w.run("restore", tree).mustFail(t, fmt.Sprintf("there is no DeletedTree %q: it has expired, was purged, or never was", tree))
 }
 
+// TestOnlyTheAPIServerSlowsARestoreDown: by its defaults a client sends five requests a second.
+func TestOnlyTheAPIServerSlowsARestoreDown(t *testing.T) {
+	w := newTown(t)
+	lines := ""
+	for i := range 100 {
+		lines += fmt.Sprintf("configmaps {apiVersion: v1, kind: ConfigMap, metadata: {name: many-%[1]d, namespace: shop, uid: many-%[1]d}}\n", i)
+	}
+	tree := w.record(lines)
+	began := time.Now()
+	if s := w.run("restore", tree); s.failed != nil || strings.Count(s.out, "restored ") != 100 {
+		t.Errorf("%v; it says\n%s%s", s.failed, s.out, s.err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func sorted(lines string) []string { return slices.Sorted(strings.Lines(lines)) }
 
 // TestAnArchiveThatIsWrongRestoresNothing: and says in what it is wrong.
