@@ -79,8 +79,11 @@ func (w *Watcher) show(ctx context.Context) {
 		case <-w.showing.wake:
 		}
 		w.showing.mu.Lock()
-		to := w.showing.wanted
+		to, known := w.showing.wanted, w.showing.wanted <= w.showing.upTo
 		w.showing.mu.Unlock()
+		if known {
+			continue // it was asked once more while it was being found out
+		}
 		w.showAll(ctx, to)
 		if await.Pause(ctx, arriving) != nil {
 			return

@@ -89,3 +89,35 @@ func TestWhatWasShownIsForgottenWhenTheHistoryGoesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsBeingFoundOutIsAskedAboutOnce: whoever waits asks again and again, and the next one who
+// asks about something newer would have to wait for another round about nothing.
+func TestWhatIsBeingFoundOutIsAskedAboutOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWatching(t)
+		var asked atomic.Int32
+		e.fail(func(r apitest.Request) *apitest.Reply {
+			if r.Path == "/version" {
+				return &apitest.Reply{Code: 200, Body: raw(`{"gitVersion": "v1.36.3"}`)}
+			}
+			if strings.HasSuffix(r.Path, "/configmaps/weir-asks-for-nothing") {
+				asked.Add(1)
+			}
+			return nil
+		})
+		e.whole()
+		e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: another}}")
+		e.pass(time.Second)
+		o := graph.Ref{ResourceVersion: fmt.Sprint(e.watcher.follower(kinds.Namespaces).Reached.Load())}
+		for range 3 {
+			if e.watcher.Shown(o) {
+				t.Error("it is known at once")
+			}
+			synctest.Wait()
+		}
+		e.pass(time.Second)
+		if n := asked.Load(); n != 1 || !e.watcher.Shown(o) {
+			t.Errorf("ConfigMaps were asked about %d times, and it is known: %t", n, e.watcher.Shown(o))
+		}
+	})
+}
