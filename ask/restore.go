@@ -175,7 +175,7 @@ func (r *restoring) mayBegin(p *restore.Plan) error {
 		}
 	}
 	if len(refused) > 0 && !r.partial {
-		return fmt.Errorf("nothing was restored: you may not make %s: have somebody restore it who may, or go on without with --partial", someOf(refused))
+		return fmt.Errorf("nothing was restored: you may not make %s: have somebody restore it who may, or go on without with --partial; --plan says why", someOf(refused))
 	}
 	if len(fresh) > 0 && !r.fresh {
 		return fmt.Errorf("nothing was restored: a new, empty volume would be made for %s: --plan says why, --fresh-volumes goes on", someOf(fresh))

@@ -75,8 +75,10 @@ type run struct {
 	failed map[restore.Ref]bool
 }
 
-func (r *run) of(s *restore.Step) dynamic.ResourceInterface {
-	return r.client.Resource(s.Ref.Kind.WithVersion(s.Version)).Namespace(s.Ref.Namespace)
+func (r *run) of(s *restore.Step) dynamic.ResourceInterface { return resourceOf(r.client, s) }
+
+func resourceOf(client dynamic.Interface, s *restore.Step) dynamic.ResourceInterface {
+	return client.Resource(s.Ref.Kind.WithVersion(s.Version)).Namespace(s.Ref.Namespace)
 }
 
 func (r *run) do(ctx context.Context, s *restore.Step) (uid types.UID, note string, err error) {

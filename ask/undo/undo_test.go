@@ -271,3 +271,47 @@ func TestWhatFailsHoldsUpWhatNeedsIt(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheUserMayNotGrantIsRefusedBefore: RBAC says so when it is written, and so it is tried.
+func TestWhatTheUserMayNotGrantIsRefusedBefore(t *testing.T) {
+	forbidden := apitest.Refuse(403, "Forbidden", "attempting to grant RBAC permissions not currently held")
+	for name, c := range map[string]struct {
+		kind    string
+		outcome restore.Outcome
+		reply   *apitest.Reply
+		tried   string
+		refused string
+	}{
+		"a Role":                      {"roles." + rbac, restore.Create, forbidden, "POST", "you may not create it: attempting to grant RBAC permissions not currently held"},
+		"a Role that is replaced":     {"roles." + rbac, restore.Replace, forbidden, "PUT", "you may not update it: attempting to grant RBAC permissions not currently held"},
+		"one that the user may grant": {"rolebindings." + rbac, restore.Create, &apitest.Reply{Code: 201, Body: map[string]any{"kind": "RoleBinding", "apiVersion": rbac + "/v1"}}, "POST", ""},
+		"a namespace that is not yet": {"roles." + rbac, restore.Create, apitest.Refuse(404, "NotFound", "namespaces \"shop\" not found"), "POST", ""},
+		"no answer":                   {"roles." + rbac, restore.Create, apitest.Refuse(500, "InternalError", "a webhook"), "POST", ""},
+		"one that is there":           {"roles." + rbac, restore.Patch, forbidden, "", ""},
+		"what grants nothing":         {"configmaps", restore.Create, forbidden, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tried := ""
+			api := apitest.New()
+			api.Intercept(func(r apitest.Request) *apitest.Reply {
+				if strings.Contains(r.Path, "selfsubject") {
+					return nil
+				}
+				if tried = r.Method; r.Query != "dryRun=All" {
+					t.Errorf("it was written: %+v", r)
+				}
+				return c.reply
+			})
+			client, err := dynamic.NewForConfig(api.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &restore.Step{Ref: restore.Ref{Kind: schema.ParseGroupResource(c.kind), Namespace: "shop", Name: "x"}, Version: "v1", Outcome: c.outcome,
+				Object: &unstructured.Unstructured{Object: map[string]any{"kind": "Role", "apiVersion": rbac + "/v1", "metadata": map[string]any{"name": "x"}}}}
+			Refuse(t.Context(), client, &restore.Plan{Steps: []*restore.Step{s}})
+			if s.Refused != c.refused || tried != c.tried {
+				t.Errorf("refused: %q, tried: %q; want %q and %q", s.Refused, tried, c.refused, c.tried)
+			}
+		})
+	}
+}
