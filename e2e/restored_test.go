@@ -123,13 +123,13 @@ func (w *fixture) settleWith(collector string) {
 	}
 }
 
-func (w *fixture) applyText(text string) {
+func (w *fixture) applyText(text string, flags ...string) {
 	w.Helper()
 	file := w.TempDir() + "/objects.json"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		w.Fatal(err)
 	}
-	w.mustKubectl("apply", "-f", file)
+	w.mustKubectl(append([]string{"apply", "-f", file}, flags...)...)
 }
 
 // recorded is all that there is of the kinds that are recorded, as kubectl prints it.

@@ -52,6 +52,10 @@ func TestADeletedNamespaceIsBroughtBack(t *testing.T) {
 		`)
 		w.deployed("web")
 		w.applyText(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}`)
+		chart := func(data string) { // as Helm does
+			w.applyText(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "chart"}, "data": `+data+`}`, "--server-side", "--field-manager=helm")
+		}
+		chart(`{"changed": "before", "dropped": "yes"}`)
 		w.awaitDropped(w.drop())
 
 		trees := w.trees()
@@ -77,6 +81,10 @@ func TestADeletedNamespaceIsBroughtBack(t *testing.T) {
 			if got := w.mustKubectl("get", below, "-o", "jsonpath={.metadata.ownerReferences[*].uid}"); got != owner {
 				t.Errorf("%s refers to %q, and boss is %q", below, got, owner)
 			}
+		}
+		chart(`{"changed": "after"}`)
+		if data := w.mustKubectl("get", "cm", "chart", "-o", "jsonpath={.data}"); data != `{"changed":"after"}` {
+			t.Errorf("what is applied as before has the data %s", data)
 		}
 	})
 }

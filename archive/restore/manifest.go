@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -89,6 +90,22 @@ func takeOver(o, live *unstructured.Unstructured) {
 		}
 	}
 	o.SetFinalizers(finalizers)
+}
+
+// managersOf says who manages which fields of an object that is applied by a client, on the server's
+// side: a chart of Helm's. Else nil.
+func managersOf(o *unstructured.Unstructured) (all []metav1.ManagedFieldsEntry) {
+	applied := false
+	for _, m := range o.GetManagedFields() {
+		if m.Subresource == "" {
+			all = append(all, m)
+			applied = applied || m.Operation == metav1.ManagedFieldsOperationApply
+		}
+	}
+	if !applied {
+		return nil
+	}
+	return all
 }
 
 // Equal tells whether two objects of a kind are the same to their users.

@@ -121,8 +121,9 @@ func (p *planning) visit(i *item) {
 		last := &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
 			Why: "now that all else is there", Links: later}
 		if s.Outcome == Patch { // all of it then
-			last.References, last.Links, last.Status = s.References, append(s.Links, later...), s.Status
-			s.References, s.Links, s.Status = nil, nil, nil
+			last.References, last.Links = s.References, append(s.Links, later...)
+			last.Status, last.Managers = s.Status, s.Managers
+			s.References, s.Links, s.Status, s.Managers = nil, nil, nil, nil
 			s.Outcome, s.Why = There, restored
 		}
 		p.last = append(p.last, last)

@@ -134,6 +134,9 @@ type Step struct {
 	References []metav1.OwnerReference `json:"references,omitempty"`
 	// Status is written after the object, where it is a subresource; nil: none is.
 	Status any `json:"status,omitempty"`
+	// Managers are written after the object: they cannot be created. Without them whoever applies it
+	// on the server's side the next time has a conflict about each field. nil: nobody does.
+	Managers []metav1.ManagedFieldsEntry `json:"-"`
 	// Fresh says that a claim gets a new, empty volume.
 	Fresh bool `json:"fresh,omitempty"`
 	// Under is an owner, or the namespace, that was recorded; zero: neither was.

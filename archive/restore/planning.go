@@ -198,6 +198,7 @@ func (p *planning) prepare(i *item) {
 	s := i.step
 	s.Object = Manifest(i.ref.Kind, i.record.Object)
 	annotate(s.Object, v1beta1.RestoredAnnotation, p.mark(i))
+	s.Managers = managersOf(i.record.Object)
 	if s.Outcome == Replace {
 		takeOver(s.Object, s.Live)
 	}
@@ -312,7 +313,10 @@ func (p *planning) complete(i *item, references []metav1.OwnerReference) {
 	if status, ok := statusOf(i); ok && p.Status && i.kind.Status && s.Live.Object["status"] == nil {
 		s.Status = status
 	}
-	if len(s.References)+len(s.Links) > 0 || s.Status != nil {
+	if managersOf(s.Live) == nil {
+		s.Managers = managersOf(i.record.Object)
+	}
+	if len(s.References)+len(s.Links)+len(s.Managers) > 0 || s.Status != nil {
 		s.Outcome, s.Why, s.Object = Patch, "it was restored, but not all of it", nil
 	}
 }

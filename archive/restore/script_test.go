@@ -129,6 +129,9 @@ func line(s *Step) string {
 	if s.Status != nil {
 		fmt.Fprintf(&b, " status=%v", s.Status)
 	}
+	for _, m := range s.Managers {
+		fmt.Fprintf(&b, " manager=%s", m.Manager)
+	}
 	for n, text := range slices.Concat([]string{s.Why}, s.Notes, s.Dropped) {
 		if n > 0 || text != "" {
 			fmt.Fprintf(&b, "; %s", text)

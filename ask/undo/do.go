@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -127,6 +128,15 @@ func (r *run) write(ctx context.Context, s *restore.Step, references []metav1.Ow
 	if err != nil {
 		return "", "", err
 	}
+	if s.Managers != nil {
+		patch := map[string]any{"metadata": map[string]any{"uid": made.GetUID(), "managedFields": s.Managers}}
+		if managed, err := r.patch(ctx, s, patch); err != nil {
+			note = strings.TrimPrefix(fmt.Sprintf("%s; who manages its fields was not restored, and whoever applies it "+
+				"on the server's side has conflicts: %v", note, err), "; ")
+		} else {
+			made = managed
+		}
+	}
 	return made.GetUID(), note, r.writeStatus(ctx, s, made)
 }
 
@@ -171,9 +181,11 @@ func (r *run) complete(ctx context.Context, s *restore.Step, references []metav1
 				owners = append(owners, add)
 			}
 		}
-		patch := map[string]any{"metadata": map[string]any{
-			"uid": uid, "resourceVersion": live.GetResourceVersion(), "ownerReferences": owners}}
-		patched, err := r.patch(ctx, s, patch)
+		m := map[string]any{"uid": uid, "resourceVersion": live.GetResourceVersion(), "ownerReferences": owners}
+		if s.Managers != nil {
+			m["managedFields"] = s.Managers
+		}
+		patched, err := r.patch(ctx, s, map[string]any{"metadata": m})
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ import (
 // shop is a tree that was deleted: a namespace, owners of owners, and a cycle.
 const shop = `
 namespaces: {metadata: {name: shop, uid: ns}}
-configmaps: {metadata: {name: boss, namespace: shop, uid: boss}}
+configmaps: {metadata: {name: boss, namespace: shop, uid: boss, managedFields: [{manager: helm, operation: Apply}]}}
 configmaps: {metadata: {name: leaf, namespace: shop, uid: leaf, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: boss}]}}
 secrets: {metadata: {name: twig, namespace: shop, uid: twig, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: leaf, uid: leaf}, {apiVersion: v1, kind: ConfigMap, name: gone, uid: gone}]}}
 configmaps: {metadata: {name: day, namespace: shop, uid: day, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: night, uid: night}]}}
@@ -113,12 +113,15 @@ func state(t tester, tree []restore.Record, api *apitest.Server) map[string][]st
 		}
 		slices.Sort(owners)
 		out[o.GetKind()+" "+o.GetName()] = append(owners, o.GetAnnotations()["weir.dev/restored"])
+		for _, m := range o.GetManagedFields() {
+			out[o.GetKind()+" "+o.GetName()] = append(out[o.GetKind()+" "+o.GetName()], "applied by "+m.Manager)
+		}
 	}
 	return out
 }
 
 var whole = map[string][]string{
-	"Namespace shop": {"tree/ns"}, "ConfigMap boss": {"tree/boss"}, "ConfigMap leaf": {"boss", "tree/leaf"}, "Secret twig": {"leaf", "tree/twig"},
+	"Namespace shop": {"tree/ns"}, "ConfigMap boss": {"tree/boss", "applied by helm"}, "ConfigMap leaf": {"boss", "tree/leaf"}, "Secret twig": {"leaf", "tree/twig"},
 	"ConfigMap day": {"night", "tree/day"}, "ConfigMap night": {"day", "tree/night"}, "Service web": {"tree/web"},
 }
 
