@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages verify fuzz sim bench bench-once bench-webhook bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -167,6 +167,9 @@ bench: build ## collection and namespaces beside kube-controller-manager and pla
 
 bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing; writes bin/bench-webhook.md
 	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
+
+bench-undo: build ## what an archive costs, and a restore: BENCH_ARGS="--n=100000 --only='undo, a tree'"; writes bin/bench-undo.md
+	$(BENCH) --out $(CURDIR)/bin/bench-undo.md --only='^undo, ' $(BENCH_ARGS)
 
 bench-once: ## that the benchmarks of packages can be run: their figures are bench-process's
 	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +11,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// An Ending is what became of one object that was deleted.
+type Ending struct {
+	Answered, Gone time.Duration // after the request was sent
+	// Terminated is how long it was seen to terminate; 0: it went at once.
+	Terminated time.Duration
+}
+
 // Endings has cfg's user delete the dependents of a population one by one, each when the one before
-// is gone, and tells how long each was seen to terminate: what whoever holds it takes, with nothing
-// else to do. Each of them must carry a finalizer.
-func Endings(ctx context.Context, admin, cfg *rest.Config, p *Population) (took []time.Duration, err error) {
+// is gone, and tells how each of them went: what the user and whoever holds it take, with nothing
+// else to do.
+func Endings(ctx context.Context, admin, cfg *rest.Config, p *Population) (all []Ending, err error) {
 	watcher, err := metadata.NewForConfig(admin)
 	if err != nil {
 		return nil, fmt.Errorf("time endings: %w", err)
@@ -36,20 +42,22 @@ func Endings(ctx context.Context, admin, cfg *rest.Config, p *Population) (took 
 	defer w.Stop()
 	policy := metav1.DeletePropagationBackground
 	for _, o := range p.Dependents {
+		began := time.Now()
 		err := user.Resource(gvr).Namespace(p.Namespace).Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &o.UID}})
 		if err != nil {
 			return nil, fmt.Errorf("time endings: %w", err)
 		}
-		ending, err := ending(ctx, w.ResultChan(), o)
-		if err != nil {
+		e := Ending{Answered: time.Since(began)}
+		if e.Terminated, err = ending(ctx, w.ResultChan(), o); err != nil {
 			return nil, fmt.Errorf("time the ending of %s: %w", o.Name, err)
 		}
-		took = append(took, ending)
+		e.Gone = time.Since(began)
+		all = append(all, e)
 	}
-	return took, nil
+	return all, nil
 }
 
-// ending is how long an object is seen to terminate.
+// ending waits until an object is gone, and tells how long it was seen to terminate.
 func ending(ctx context.Context, events <-chan watch.Event, o Object) (time.Duration, error) {
 	var terminates time.Time
 	stall := time.NewTimer(cascadePatience)
@@ -69,7 +77,7 @@ func ending(ctx context.Context, events <-chan watch.Event, o Object) (time.Dura
 			case e.Type != watch.Deleted && m.DeletionTimestamp != nil && terminates.IsZero():
 				terminates = time.Now()
 			case e.Type == watch.Deleted && terminates.IsZero():
-				return 0, errors.New("it went at once")
+				return 0, nil
 			case e.Type == watch.Deleted:
 				return time.Since(terminates), nil
 			}

@@ -209,6 +209,9 @@ func newGuard(cfg *rest.Config, process *plane.Child) (*Guard, error) {
 // CPU is how many seconds of processor time the webhook's process has taken.
 func (g *Guard) CPU() (float64, error) { return CPU(g.process) }
 
+// Controller is weir's, where it goes on.
+func (g *Guard) Controller() *plane.Child { return g.controller }
+
 // Stop has the API server ask no webhook any more, and ends the webhook.
 func (g *Guard) Stop(ctx context.Context) error {
 	admission := g.admin.AdmissionregistrationV1()

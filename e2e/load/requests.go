@@ -63,6 +63,19 @@ func Requests(ctx context.Context, metrics func(context.Context) (string, error)
 	return after.minus(before), err
 }
 
+// RequestsOf counts what the API server is asked, about any kind, while something is done.
+func RequestsOf(ctx context.Context, metrics func(context.Context) (string, error), do func() error) (Counts, error) {
+	before, err := countRequests(ctx, metrics, others)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	after, err := countRequests(ctx, metrics, others)
+	return after.minus(before), err
+}
+
 // countRequests reads from the API server itself what it was asked since it
 // started, as far as it is wanted, by verb.
 func countRequests(ctx context.Context, metrics func(context.Context) (string, error), wanted func(request) bool) (Counts, error) {

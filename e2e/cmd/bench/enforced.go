@@ -233,12 +233,21 @@ func (b *bench) endsAlone(ctx context.Context, s load.Layout, user *rest.Config)
 	if err != nil {
 		return 0, err
 	}
-	took, err := load.Endings(ctx, b.plane.Config, user, p)
+	endings, err := load.Endings(ctx, b.plane.Config, user, p)
 	if err != nil {
 		return 0, err
 	}
+	return percentile(endings, 50, func(e load.Ending) time.Duration { return e.Terminated }), nil
+}
+
+// percentile is by nearest rank.
+func percentile(all []load.Ending, p int, of func(load.Ending) time.Duration) time.Duration {
+	var took []time.Duration
+	for _, e := range all {
+		took = append(took, of(e))
+	}
 	slices.Sort(took)
-	return took[len(took)/2], nil
+	return took[(len(took)*p+99)/100-1]
 }
 
 // enforcedPolicy writes a policy about what carries the label, and returns where.

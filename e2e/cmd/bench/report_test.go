@@ -47,8 +47,8 @@ func TestEachRowIsOfOneTargetOfTheMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	only := regexp.MustCompile(`--out \$\(CURDIR\)/bin/bench\S*\.md --only='([^']+)'`).FindAllStringSubmatch(string(makefile), -1)
-	if len(only) != 4 {
-		t.Fatalf("%d targets that measure, want 4", len(only))
+	if len(only) != 5 {
+		t.Fatalf("%d targets that measure, want 5", len(only))
 	}
 	all := bench{options: options{weir: "weir", plugin: "kubectl-weir", memory: 1, coOwners: 1, objects: 1,
 		namespaceN: 20000, namespaces: 100}}

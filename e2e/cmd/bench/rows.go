@@ -46,6 +46,9 @@ func (b *bench) rows() (rows []row) {
 	add(b.memory > 0, memoryName, b.measureFull)
 	add(b.memory > 0 && b.plugin != "", askingName, b.measureAsking)
 	add(weir && b.coOwners > 0, backFillName, b.measureBackFill)
+	add(weir, undoAlone, b.measureUndoAlone)
+	add(weir, undoTree, b.measureUndoTree)
+	add(weir && b.namespaceN > 0, undoNamespace, b.measureUndoNamespace)
 	return rows
 }
 
