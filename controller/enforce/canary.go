@@ -94,7 +94,7 @@ func (c *canary) unconfigured(err error) {
 		c.tell(behind.status, behind.reason, behind.message)
 	}
 	if was.set == nil {
-		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and nothing is judged: " + why}, nil)
+		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and Weir judges nothing: " + why}, nil)
 	}
 }
 

@@ -184,7 +184,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 		enforced = *c
 	}
 	want.Excluded = s.Excluded
-	set(holds(s, enforced, generation))
+	set(holds(s, enforced, f.judged[s.Policy], generation))
 	set(valid(s, generation))
 	if s.FailsClosed {
 		set(failsSafely(s, generation))
@@ -299,13 +299,20 @@ func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	return out
 }
 
-// holds is whether a policy holds, by what is known of whether it is enforced.
-func holds(s policies.Status, enforced metav1.Condition, generation int64) metav1.Condition {
+// holds is whether a policy holds, by what is known of whether it is enforced, and of what the API
+// server judges by itself.
+func holds(s policies.Status, enforced metav1.Condition, judged reach, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: generation,
 		Status: enforced.Status, Reason: enforced.Reason, Message: enforced.Message}
 	meanwhile := "requests pass unjudged (failurePolicy Ignore)"
 	if s.FailsClosed {
 		meanwhile = "requests that the policy matches are refused (failurePolicy Fail)"
+	}
+	switch judged.reason {
+	case v1beta1.ReasonJudged:
+		meanwhile = "the API server judges the policy by itself"
+	case v1beta1.ReasonPartial:
+		meanwhile = "but for what the API server judges by itself (condition InProcess), " + meanwhile
 	}
 	switch {
 	case !s.Ready:
@@ -366,7 +373,7 @@ func backFilled(s policies.Status, now counted, generation int64) metav1.Conditi
 // notConfigured is what is reached where this process writes no webhook configuration, so that the
 // API server asks nothing.
 var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
-	"no webhook configuration asks Weir, and nothing is judged: neither --webhook-service nor --webhook-url says where the webhook is"}
+	"no webhook configuration asks Weir, and Weir judges nothing: neither --webhook-service nor --webhook-url says where the webhook is"}
 
 // enforced is the condition, if anything is known about it.
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {

@@ -53,11 +53,11 @@ const (
 // What each reason means, and what to look at. The API server's own words follow.
 const (
 	saysReached    = "the API server asks weir's webhook, and is answered"
-	saysNotReached = "the API server does not reach weir's webhook, and nothing is judged: see that it runs and is ready, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNoAnswer   = "the API server gets no answer from weir's webhook in time, and nothing is judged: see its load and its limits, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and nothing is judged: see that it is for the name or address in the webhook configurations, and signed by the CA there: "
-	saysRefused    = "weir's webhook, or what is in its place, sends the API server away, and nothing is judged: see its log: "
-	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and nothing is judged: see that its admission plugin ValidatingAdmissionWebhook is on, and wait until the API server has read the webhook configurations"
+	saysNotReached = "the API server does not reach weir's webhook, and Weir judges nothing: see that it runs and is ready, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNoAnswer   = "the API server gets no answer from weir's webhook in time, and Weir judges nothing: see its load and its limits, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and Weir judges nothing: see that it is for the name or address in the webhook configurations, and signed by the CA there: "
+	saysRefused    = "weir's webhook, or what is in its place, sends the API server away, and Weir judges nothing: see its log: "
+	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and Weir judges nothing: see that its admission plugin ValidatingAdmissionWebhook is on, and wait until the API server has read the webhook configurations"
 	saysDrained    = "weir empties namespaces itself, wave by wave"
 	saysNotDrained = "weir drains no namespaces, so waves are not enforced: --drain-namespaces is off"
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
