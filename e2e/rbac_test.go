@@ -17,6 +17,8 @@ func (w *fixture) roleWithout(resource string) rbacv1.RoleRef {
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "all-but-" + resource}, Rules: []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
+		// A kind that has just been defined is served before discovery has all of its group.
+		{APIGroups: []string{"weir.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	}}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
