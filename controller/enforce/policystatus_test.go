@@ -153,7 +153,7 @@ func TestStatusOfPolicies(t *testing.T) {
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)",
 			"InProcess=False NeedsWeir generation 1: nothing of it")
 		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
-		const refused = "requests that the policy is about are refused (failurePolicy Fail)"
+		const refused = "requests that the policy matches are refused (failurePolicy Fail)"
 		for reason, want := range map[string]string{
 			v1beta1.ReasonJudged:    "the API server judges the policy by itself",
 			v1beta1.ReasonPartial:   "but for what the API server judges by itself (condition InProcess), " + refused,
