@@ -93,8 +93,10 @@ func (p *inProcess) let(name, expression string) {
 // refuse refuses a request of which none of the alternatives is true, and for which all conditions
 // about the namespace are: only validations see that. What is wrong, and the way on, are CEL, too;
 // the policy's own message is between them. If its expression fails, the API server tells all of
-// fallback in their place.
-func (p *inProcess) refuse(what, way string, alternatives ...string) {
+// fallback in their place. The API server evaluates messages for requests that pass, too, so they
+// begin with the variable passes, in which the alternatives are; empty: messages do not see what
+// they ask for.
+func (p *inProcess) refuse(passes, what, way string, alternatives ...string) {
 	says, fallback := what, ""
 	switch {
 	case p.says:
@@ -115,9 +117,14 @@ func (p *inProcess) refuse(what, way string, alternatives ...string) {
 			alternatives = append([]string{"!(" + one.Expression + ")"}, alternatives...)
 		}
 	}
-	forbidden := metav1.StatusReasonForbidden
+	expression, forbidden := strings.Join(alternatives, " || "), metav1.StatusReasonForbidden
+	if passes != "" {
+		p.let(passes, expression)
+		expression = "variables." + passes
+		says = expression + " ? '' : " + says
+	}
 	p.validations = append(p.validations, admissionregistrationv1.Validation{
-		Expression: strings.Join(alternatives, " || "), Message: fallback, MessageExpression: says, Reason: &forbidden})
+		Expression: expression, Message: fallback, MessageExpression: says, Reason: &forbidden})
 }
 
 // ownMessage has the API server evaluate the policy's messageExpression.
@@ -212,7 +219,7 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 	}
 	confirm := "kubectl annotate ' + variables.pasted + ' --overwrite " +
 		v1beta1.ConfirmDeleteAnnotation + "=' + oldObject.metadata.uid"
-	p.refuse("variables.what + ' may not be deleted without confirmation'",
+	p.refuse("mayDelete", "variables.what + ' may not be deleted without confirmation'",
 		"'To delete it, confirm and delete again: "+confirm, passes...)
 	p.guardSelection(confirm)
 	p.leaveOut("spec.protection.confirmation", "only Weir can tell who confirmed, when, and for which objects: any "+
@@ -249,7 +256,7 @@ func (p *inProcess) guardSelection(confirm string) {
 	if !p.c.guards() {
 		passes = append(passes, "variables.ending")
 	}
-	p.refuse("variables.what + ' may not be updated without confirmation: it would no longer be protected'",
+	p.refuse("mayUpdate", "variables.what + ' may not be updated without confirmation: it would no longer be protected'",
 		"'To update it, confirm and update again: "+confirm, passes...)
 }
 
@@ -279,9 +286,9 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	p.let("before", celBefore)
 	p.let("asked", celAsked)
 	p.let("carried", "variables.asked != '' ? variables.asked : "+isOneOf(orphanedByDefault)+" ? 'Orphan' : 'Background'")
-	passes := []string{"request.operation != 'DELETE'", "variables.collects", "variables.ending",
-		"has(oldObject.metadata.deletionTimestamp) && variables.asked == variables.before",
-		"variables.carried in " + celList(allowed)}
+	passes := []string{"request.operation != 'DELETE'", "variables.carried in " + celList(allowed),
+		"variables.collects", "variables.ending",
+		"has(oldObject.metadata.deletionTimestamp) && variables.asked == variables.before"}
 	if p.beside && propagation.Default != "" {
 		passes = append(passes, "!("+changesPropagation+") || variables.asked == 'Background'")
 	}
@@ -293,7 +300,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	}); len(never) > 0 {
 		passes = append(passes, isOneOf(never))
 	}
-	p.refuse("variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
+	p.refuse("mayPropagate", "variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
 		oneOf(propagation.Allowed)+"'", "'To delete it as allowed: kubectl delete ' + variables.pasted + "+
 		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
 }
@@ -395,6 +402,7 @@ func (p *inProcess) result(v *version.Version) InProcess {
 		Variables: p.variables, Validations: p.validations,
 	}, actions)
 	out.Admission, out.Binding = objects.Admission, objects.Binding
+	out.Binding.Spec.MatchResources = p.selected()
 	return out
 }
 

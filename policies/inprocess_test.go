@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -349,13 +350,12 @@ func newJudge(t judging, p InProcess) *judge {
 	}
 	// As the API server stores it.
 	m := p.Admission.Spec.MatchConstraints
-	m.NamespaceSelector, m.ObjectSelector = cmp.Or(
-		m.NamespaceSelector,
-		&metav1.LabelSelector{},
-	), cmp.Or(
-		m.ObjectSelector,
-		&metav1.LabelSelector{},
-	)
+	for _, m := range []*admissionregistrationv1.MatchResources{m, p.Binding.Spec.MatchResources} {
+		if m != nil {
+			m.NamespaceSelector = cmp.Or(m.NamespaceSelector, &metav1.LabelSelector{})
+			m.ObjectSelector = cmp.Or(m.ObjectSelector, &metav1.LabelSelector{})
+		}
+	}
 	spec, with := p.Admission.Spec, admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
 	compiler, err := admissioncel.NewCompositedCompiler(
 		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
@@ -379,20 +379,19 @@ func newJudge(t judging, p InProcess) *judge {
 	compile := func(list []admissioncel.ExpressionAccessor) admissioncel.ConditionEvaluator {
 		return compiler.CompileCondition(list, with, environment.StoredExpressions)
 	}
-	matcher := matchconditions.NewMatcher(
-		compile(conditions),
-		spec.FailurePolicy,
-		"policy",
-		"validate",
-		p.Admission.Name,
-	)
+	says := compiler.CompileCondition( // they see no authorizer
+		messages, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	var matcher matchconditions.Matcher
+	if len(conditions) > 0 {
+		matcher = matchconditions.NewMatcher(compile(conditions), spec.FailurePolicy, "policy", "validate", p.Admission.Name)
+	}
 	return &judge{
 		p,
 		validating.NewValidator(
 			compile(validations),
 			matcher,
 			compile(nil),
-			compile(messages),
+			says,
 			spec.FailurePolicy,
 			nil,
 		),
@@ -424,11 +423,13 @@ func (j *judge) says(t judging, q *Question, mayDelete bool) string {
 	matcher := generic.NewPolicyMatcher(
 		matching.NewMatcher(corev1listers.NewNamespaceLister(namespaces), kubernetesfake.NewClientset()),
 	)
-	matches, resource, kind, err := matcher.DefinitionMatches(
-		a,
-		admission.NewObjectInterfacesFromScheme(runtime.NewScheme()),
-		validating.NewValidatingAdmissionPolicyAccessor(j.p.Admission),
-	)
+	interfaces := admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
+	matches, resource, kind, err := matcher.DefinitionMatches(a, interfaces,
+		validating.NewValidatingAdmissionPolicyAccessor(j.p.Admission))
+	if matches && err == nil {
+		matches, err = matcher.BindingMatches(a, interfaces,
+			validating.NewValidatingAdmissionPolicyBindingAccessor(j.p.Binding))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

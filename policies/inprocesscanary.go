@@ -5,7 +5,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -18,8 +17,7 @@ func InProcessCanary(name, namespace string) InProcess {
 	return inProcessOf(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &ignore,
 		MatchConstraints: &admissionregistrationv1.MatchResources{
-			MatchPolicy:       &equivalent,
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			MatchPolicy: &equivalent,
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
@@ -30,6 +28,7 @@ func InProcessCanary(name, namespace string) InProcess {
 		},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "is-canary",
 			Expression: "has(request.dryRun) && request.dryRun && oldObject.metadata.name == " + celString(Canary) +
+				" && request.namespace == " + celString(namespace) +
 				" && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'"}},
 		Validations: []admissionregistrationv1.Validation{{Expression: "false", Reason: &forbidden,
 			MessageExpression: "'" + name + " judges (' + string(request.options.gracePeriodSeconds) + ')'"}},

@@ -17,7 +17,6 @@ import (
 func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
 	anyVersion := admissionregistrationv1.Equivalent
 	out := &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion}
-	out.NamespaceSelector, out.ObjectSelector = asLabelSelector(p.c.namespaces), asLabelSelector(p.c.objects)
 	type operation = admissionregistrationv1.OperationType
 	type rule = admissionregistrationv1.NamedRuleWithOperations
 	add := func(op operation, subresources func(schema.GroupResource) []string) {
@@ -42,6 +41,18 @@ func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
 		out.ExcludeResourceRules = append(out.ExcludeResourceRules, rule{RuleWithOperations: r})
 	}
 	return out
+}
+
+// selected are the selectors, which are the binding's: the API server parses those of a policy at
+// every write, before it looks at the resource, and those of a binding only at writes that its
+// policy is about.
+func (p *inProcess) selected() *admissionregistrationv1.MatchResources {
+	if p.c.namespaces == nil && p.c.objects == nil {
+		return nil
+	}
+	anyVersion := admissionregistrationv1.Equivalent
+	return &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion,
+		NamespaceSelector: asLabelSelector(p.c.namespaces), ObjectSelector: asLabelSelector(p.c.objects)}
 }
 
 // asLabelSelector is exact: a compiled selector began as one.

@@ -15,7 +15,7 @@ func (p *inProcess) compileOwners() {
 	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
 	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
-		p.refuse("'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: user \"' + "+
+		p.refuse("", "'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: user \"' + "+
 			"request.userInfo.username + '\" may not delete ' + request.resource.resource + ' in API group \"' + "+
 			"request.resource.group + '\"' + (has(request.namespace) && request.namespace != '' ? "+
 			"' in namespace \"' + request.namespace + '\"' : '')", "",
@@ -26,7 +26,7 @@ func (p *inProcess) compileOwners() {
 	switch o.BlockOwnerDeletion {
 	case v1beta1.BlockDeny:
 		p.updates, p.creates = ownerSubresources, true
-		p.refuse("variables.what + ' may not block the deletion of its owner'",
+		p.refuse("mayBlock", "variables.what + ' may not block the deletion of its owner'",
 			"'Leave out blockOwnerDeletion, or set it to false'",
 			"!"+has("object", "ownerReferences"),
 			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+

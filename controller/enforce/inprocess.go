@@ -24,7 +24,7 @@ import (
 
 const (
 	// mostInProcess is how many policies the API server judges by itself: it parses the selectors
-	// of each at every write.
+	// of each at every write that the policy's rules name.
 	mostInProcess = 16
 	// mostName is how long the name of an object may be.
 	mostName = 253

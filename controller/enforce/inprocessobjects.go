@@ -62,8 +62,12 @@ func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have obj
 	}
 	label(want.Admission)
 	label(want.Binding)
-	m := want.Admission.Spec.MatchConstraints // as the API server gives it back
-	m.NamespaceSelector, m.ObjectSelector = selector(m.NamespaceSelector), selector(m.ObjectSelector)
+	for _, m := range []*admissionregistrationv1.MatchResources{
+		want.Admission.Spec.MatchConstraints, want.Binding.Spec.MatchResources} {
+		if m != nil { // as the API server gives it back
+			m.NamespaceSelector, m.ObjectSelector = selector(m.NamespaceSelector), selector(m.ObjectSelector)
+		}
+	}
 	policy, err := write(ctx, p.client.ValidatingAdmissionPolicies(), want.Admission, have.policy,
 		have.policy != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicy) any { return o.Spec })
 	if err != nil {

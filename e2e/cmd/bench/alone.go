@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,28 +19,66 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// judgedAlone is by how many policies the API server judges a work by itself: Weir is not there.
-var judgedAlone = map[string]int{
-	"DELETE, the API server judges by itself":                     1,
-	"UPDATE of data, the API server judges 16 policies by itself": 16,
-	"UPDATE of data, the API server judges 64 policies by itself": 64,
+// judgedAlone is by which policies the API server judges a work by itself: Weir is not there.
+var judgedAlone = map[string]ofPolicies{
+	"DELETE, the API server judges by a policy that says nothing":          {},
+	"DELETE, the API server judges by itself":                              {policies: 1},
+	"UPDATE of data, the API server judges 16 policies by itself":          {policies: 16, others: `{apiGroups: [""], resources: [configmaps]}`},
+	"UPDATE of data, the API server judges 16 policies about another kind": {policies: 16, others: `{apiGroups: [apps], resources: [deployments]}`},
 }
 
-// alone measures the work with what weir policy compile makes of the policies: the first is about
-// all ConfigMaps, and the others select none of these.
-func (b *bench) alone(ctx context.Context, a admitting, user *rest.Config, p *load.Population) (m guarded, err error) {
-	text := ""
-	for i := range judgedAlone[a.name] {
-		policy, selector := a.policy, ""
+// ofPolicies are so many, of which the first is about all ConfigMaps, and the others select none of
+// these; none: a ValidatingAdmissionPolicy that says nothing but about dry runs.
+type ofPolicies struct {
+	policies int
+	others   string // what resources those are about
+}
+
+const saysNothing = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: bench}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: [DELETE], resources: [configmaps]}]}
+  validations: [{expression: "!request.dryRun", reason: Forbidden}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: bench}
+spec: {policyName: bench, validationActions: [Deny]}
+`
+
+// written is what the API server is to judge by.
+func (j ofPolicies) written(ctx context.Context, b *bench, policy string) (string, error) {
+	text, about, selector := "", `{apiGroups: [""], resources: [configmaps]}`, ""
+	for i := range j.policies {
 		if i > 0 {
-			policy = "protection: {confirmation: Required}"
+			policy, about = "protection: {confirmation: Required}", j.others
 			selector = fmt.Sprintf(", namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [other-%d]}]}"+
 				", objectSelector: {matchExpressions: [{key: tier, operator: In, values: [tier-%d, precious]}]}", i, i)
 		}
 		text += fmt.Sprintf("---\napiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: bench-%d}\n"+
-			"spec: {%s, match: {resources: [{apiGroups: [\"\"], resources: [configmaps]}]%s}}\n", i, policy, selector)
+			"spec: {%s, match: {resources: [%s]%s}}\n", i, policy, about, selector)
 	}
-	kubectl, err := b.compile(ctx, text)
+	if text == "" {
+		return saysNothing, nil
+	}
+	cmd := exec.CommandContext(ctx, b.weir, "policy", "compile", "/dev/stdin")
+	cmd.Stdin = strings.NewReader(text)
+	compiled, err := cmd.Output() // exit code 3: something is left out
+	if len(compiled) == 0 {
+		return "", fmt.Errorf("weir policy compile: %w", err)
+	}
+	return string(compiled), nil
+}
+
+// alone measures the work with what the API server judges by itself.
+func (b *bench) alone(ctx context.Context, a admitting, user *rest.Config, p *load.Population) (m guarded, err error) {
+	text, err := judgedAlone[a.name].written(ctx, b, a.policy)
+	if err != nil {
+		return m, err
+	}
+	kubectl, err := b.kubectl(ctx, text)
 	if err != nil {
 		return m, err
 	}
@@ -83,29 +121,18 @@ func (b *bench) served(ctx context.Context, a admitting, user *rest.Config, p *l
 // cpuOfWithout is what the API server takes for an object, of without.
 func (a admitted) cpuOfWithout() float64 { return 2 * a.weir.cpu / (a.before.cpu + a.after.cpu) }
 
-// compile is kubectl for what policies are compiled to.
-func (b *bench) compile(ctx context.Context, policies string) (kubectl func(verb string) error, err error) {
-	dir, err := os.MkdirTemp(b.plane.Dir, "compiled-")
-	if err != nil {
-		return nil, err
-	}
-	from, to := filepath.Join(dir, "policies.yaml"), filepath.Join(dir, "compiled.yaml")
-	if err := os.WriteFile(from, []byte(policies), 0o644); err != nil {
-		return nil, err
-	}
-	compiled, err := exec.CommandContext(ctx, b.weir, "policy", "compile", from).Output() // exit code 3: something is left out
-	if len(compiled) == 0 {
-		return nil, fmt.Errorf("weir policy compile: %w", err)
-	}
+// kubectl is kubectl for what the text says.
+func (b *bench) kubectl(ctx context.Context, text string) (func(verb string) error, error) {
 	bins, err := plane.Build(ctx, os.Stderr, plane.Kubectl)
 	if err != nil {
 		return nil, err
 	}
 	return func(verb string) error {
-		out, err := exec.CommandContext(ctx, bins[plane.Kubectl], "--kubeconfig", b.plane.Kubeconfig, verb, "-f", to).CombinedOutput()
-		if err != nil {
+		cmd := exec.CommandContext(ctx, bins[plane.Kubectl], "--kubeconfig", b.plane.Kubeconfig, verb, "-f", "-")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("kubectl %s: %w: %s", verb, err, out)
 		}
 		return nil
-	}, os.WriteFile(to, compiled, 0o644)
+	}, nil
 }
