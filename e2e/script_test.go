@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // TestCollectorScripts plays the scripts that need no policies.
@@ -330,7 +332,11 @@ func (p *player) compiled(kind, spec string) {
 		p.Fatal(err)
 	}
 	var said strings.Builder
-	cmd := exec.CommandContext(p.Context(), shared.binary, "policy", "compile", policy)
+	args := []string{"policy", "compile", policy}
+	if v := os.Getenv(plane.KubernetesVariable); v != "" {
+		args = append(args, "--kubernetes", strings.TrimPrefix(v, "v"))
+	}
+	cmd := exec.CommandContext(p.Context(), shared.binary, args...)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); len(out) == 0 || err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) {

@@ -335,7 +335,8 @@ type judging interface {
 	Fatalf(format string, args ...any)
 }
 
-// judge is the API server's own code with a ValidatingAdmissionPolicy.
+// judge is the API server's own code with a ValidatingAdmissionPolicy, as the oldest that there may
+// be would compile it.
 type judge struct {
 	p         InProcess
 	validator validating.Validator
@@ -349,8 +350,9 @@ func newJudge(t judging, p InProcess) *judge {
 		t.Fatal("a kind of parameters whose definition is not there yet refuses everything at a cold start")
 	}
 	// As the API server stores it.
-	m := p.Admission.Spec.MatchConstraints
-	for _, m := range []*admissionregistrationv1.MatchResources{m, p.Binding.Spec.MatchResources} {
+	for _, m := range []*admissionregistrationv1.MatchResources{
+		p.Admission.Spec.MatchConstraints, p.Binding.Spec.MatchResources,
+	} {
 		if m != nil {
 			m.NamespaceSelector = cmp.Or(m.NamespaceSelector, &metav1.LabelSelector{})
 			m.ObjectSelector = cmp.Or(m.ObjectSelector, &metav1.LabelSelector{})
@@ -358,40 +360,48 @@ func newJudge(t judging, p InProcess) *judge {
 	}
 	spec, with := p.Admission.Spec, admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
 	compiler, err := admissioncel.NewCompositedCompiler(
-		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()),
+		environment.MustBaseEnvSet(version.MajorMinor(1, 30)),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var variables []admissioncel.NamedExpressionAccessor
 	for _, v := range spec.Variables {
-		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
+		stored := &validating.Variable{Name: v.Name, Expression: v.Expression}
+		if r := compiler.CompileAndStoreVariable(stored, with, environment.NewExpressions); r.Error != nil {
+			t.Fatalf("variable %s: %v", v.Name, r.Error)
+		}
 	}
-	compiler.CompileAndStoreVariables(variables, with, environment.StoredExpressions)
 	var conditions, validations, messages []admissioncel.ExpressionAccessor
 	for i := range spec.MatchConditions {
 		conditions = append(conditions, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
 	}
 	for _, v := range spec.Validations {
 		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
-		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
+		var message admissioncel.ExpressionAccessor
+		if v.MessageExpression != "" {
+			message = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+		messages = append(messages, message)
 	}
-	compile := func(list []admissioncel.ExpressionAccessor) admissioncel.ConditionEvaluator {
-		return compiler.CompileCondition(list, with, environment.StoredExpressions)
+	compile := func(list []admissioncel.ExpressionAccessor, with admissioncel.OptionalVariableDeclarations,
+	) admissioncel.ConditionEvaluator {
+		out := compiler.CompileCondition(list, with, environment.NewExpressions)
+		if errs := out.CompilationErrors(); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		return out
 	}
-	says := compiler.CompileCondition( // they see no authorizer
-		messages, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
 	var matcher matchconditions.Matcher
 	if len(conditions) > 0 {
-		matcher = matchconditions.NewMatcher(compile(conditions), spec.FailurePolicy, "policy", "validate", p.Admission.Name)
+		matcher = matchconditions.NewMatcher(compile(conditions, with), spec.FailurePolicy, "policy", "validate", p.Admission.Name)
 	}
 	return &judge{
 		p,
 		validating.NewValidator(
-			compile(validations),
+			compile(validations, with),
 			matcher,
-			compile(nil),
-			says,
+			compile(nil, with),
+			compile(messages, admissioncel.OptionalVariableDeclarations{}), // they see no authorizer
 			spec.FailurePolicy,
 			nil,
 		),
