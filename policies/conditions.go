@@ -48,7 +48,7 @@ func (c *compiled) checkConditions() {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
 		expressions = append(expressions, expression)
 		switch {
-		case cel.NeverTrue(expression, admissioncel.ObjectVarName):
+		case cel.NeverTrue(expression):
 			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE, where object is null. Use oldObject")
 		case cel.NeverOfADelete(expression):
 			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are "+

@@ -6,69 +6,8 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
-
-// NeverOfADelete tells whether an expression cannot be true because the request is the DELETE of an
-// object: it would have another operation, or a subresource.
-func NeverOfADelete(expression string) bool { return neverTrue(expression, ofADelete) }
-
-// ofADelete is what is known of the request.
-func ofADelete(e ast.Expr) outcomes {
-	switch e.Kind() {
-	case ast.SelectKind:
-		s := e.AsSelect()
-		if !isVariable(s.Operand(), admissioncel.RequestVarName) ||
-			s.FieldName() != "subResource" && s.FieldName() != "requestSubResource" {
-			return 0
-		}
-		if s.IsTestOnly() {
-			return isFalse
-		}
-		return isError
-	case ast.CallKind:
-		return ofOperation(e.AsCall())
-	}
-	return 0
-}
-
-// ofOperation: request.operation == 'UPDATE', request.operation in ['CREATE', 'UPDATE'].
-func ofOperation(c ast.CallExpr) outcomes {
-	if len(c.Args()) != 2 {
-		return 0
-	}
-	a, b := c.Args()[0], c.Args()[1]
-	switch {
-	case c.FunctionName() == operators.In && isOperation(a) && literals(b):
-		return truth(slices.ContainsFunc(b.AsList().Elements(), isDelete))
-	case isOperation(b):
-		a, b = b, a
-	}
-	if !isOperation(a) || !literal(b) {
-		return 0
-	}
-	switch c.FunctionName() {
-	case operators.Equals:
-		return truth(isDelete(b))
-	case operators.NotEquals:
-		return truth(!isDelete(b))
-	}
-	return 0
-}
-
-func isOperation(e ast.Expr) bool {
-	return isRequest(e, "operation")
-}
-
-func isDelete(e ast.Expr) bool { return literal(e) && e.AsLiteral() == types.String("DELETE") }
-
-func truth(yes bool) outcomes {
-	if yes {
-		return isTrue
-	}
-	return isFalse
-}
 
 // UnaskedOptions are the fields of request.options that one of some expressions reads, and of which
 // none asks whether it is there: a client sets those that it wants.

@@ -2,54 +2,119 @@ package cel
 
 import (
 	"slices"
+	"sync"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/version"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // A condition about object in a DeletionPolicy compiles, and never holds: object is null at a
 // DELETE. CEL finds that out request by request, and the policy would be Ready and protect nothing.
-// So it is found in the syntax tree what an expression can come to while a variable is null;
-// whatever is not understood can come to anything.
+// So CEL evaluates it once with all that is not known beforehand left open.
 
-// outcomes are what an expression can come to.
-type outcomes uint8
-
-const (
-	isTrue outcomes = 1 << iota
-	isFalse
-	isNullValue
-	isOther
-	isError
-	anything = isTrue | isFalse | isNullValue | isOther | isError
-)
-
-func (o outcomes) can(x outcomes) bool { return o&x != 0 }
-
-// only tells that nothing else can come of it.
-func (o outcomes) only(x outcomes) bool { return o != 0 && o&^x == 0 }
-
-// given is what is known of expressions beforehand; 0 of one of which nothing is.
-type given func(ast.Expr) outcomes
-
-// NeverTrue tells whether an expression cannot be true because a variable is null.
-func NeverTrue(expression, null string) bool {
-	return neverTrue(expression, func(e ast.Expr) outcomes {
-		if isVariable(e, null) {
-			return isNullValue
-		}
-		return 0
-	})
+// NeverTrue tells whether an expression cannot be true because object is null.
+func NeverTrue(expression string) bool {
+	return neverTrue(expression, map[string]any{admissioncel.ObjectVarName: nil}, open(admissioncel.RequestVarName))
 }
 
-func neverTrue(expression string, known given) bool {
-	parsed, issues := parser().Parse(expression)
+// NeverOfADelete tells whether an expression cannot be true because the request is the DELETE of an
+// object: it would have another operation, or a subresource.
+func NeverOfADelete(expression string) bool {
+	of := func(field string) *cel.AttributePatternType {
+		return open(admissioncel.RequestVarName).QualString(field)
+	}
+	return neverTrue(expression, map[string]any{admissioncel.RequestVarName: map[string]any{"operation": "DELETE"}},
+		open(admissioncel.ObjectVarName), of("uid"), of("kind"), of("resource"), of("requestKind"), of("requestResource"),
+		of("name"), of("namespace"), of("userInfo"), of("options"), of("dryRun"), of("object"), of("oldObject"))
+}
+
+// open is a variable of which nothing is known.
+func open(variable string) *cel.AttributePatternType { return cel.AttributePattern(variable) }
+
+// partly is the API server's CEL with variables that may hold anything.
+var partly = sync.OnceValue(func() *cel.Env {
+	var variables []cel.EnvOption
+	for _, name := range []string{admissioncel.ObjectVarName, admissioncel.OldObjectVarName, admissioncel.RequestVarName,
+		admissioncel.NamespaceVarName, admissioncel.AuthorizerVarName, admissioncel.RequestResourceAuthorizerVarName} {
+		variables = append(variables, cel.Variable(name, cel.DynType))
+	}
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(
+		environment.VersionedOptions{IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: variables})
+	if err != nil {
+		panic("cel: CEL with open variables: " + err.Error())
+	}
+	return set.StoredExpressionsEnv()
+})
+
+// neverTrue tells whether an expression cannot be true where these variables are known, and might
+// where they are not.
+func neverTrue(expression string, known map[string]any, unknown ...*cel.AttributePatternType) bool {
+	checked, issues := partly().Compile(expression)
 	if issues.Err() != nil {
 		return false
 	}
-	e := parsed.NativeRep().Expr()
-	return !outcomesOf(e, known).can(isTrue) && outcomesOf(e, func(ast.Expr) outcomes { return 0 }).can(isTrue)
+	program, err := partly().Program(checked, cel.EvalOptions(cel.OptPartialEval, cel.OptExhaustiveEval, cel.OptTrackState))
+	if err != nil {
+		return false
+	}
+	unknown = append(unknown, open(admissioncel.OldObjectVarName), open(admissioncel.NamespaceVarName),
+		open(admissioncel.AuthorizerVarName), open(admissioncel.RequestResourceAuthorizerVarName))
+	never := func(known map[string]any, unknown ...*cel.AttributePatternType) bool {
+		vars, err := cel.PartialVars(known, unknown...)
+		if err != nil {
+			return false
+		}
+		_, details, _ := program.Eval(vars) // an error is in the details
+		return details != nil && partial{details.State()}.never(checked.NativeRep().Expr())
+	}
+	all := slices.Clone(unknown)
+	for variable := range known {
+		all = append(all, open(variable))
+	}
+	return never(known, unknown...) && !never(map[string]any{}, all...)
+}
+
+// partial is what the parts of an expression came to.
+type partial struct{ interpreter.EvalState }
+
+func (p partial) value(e ast.Expr) ref.Val {
+	v, _ := p.Value(e.ID())
+	return v
+}
+
+// never tells whether it cannot be true. CEL lets what is not known outweigh what is false or fails.
+func (p partial) never(e ast.Expr) bool {
+	if e.Kind() == ast.CallKind {
+		switch args := e.AsCall().Args(); e.AsCall().FunctionName() {
+		case operators.LogicalAnd:
+			return p.never(args[0]) || p.never(args[1])
+		case operators.LogicalOr:
+			return p.never(args[0]) && p.never(args[1])
+		}
+	}
+	return p.value(e) == types.False || p.fails(e)
+}
+
+// fails tells whether it is an error, as a call is with an argument that is one.
+func (p partial) fails(e ast.Expr) bool {
+	if types.IsError(p.value(e)) {
+		return true
+	}
+	if e.Kind() != ast.CallKind {
+		return false
+	}
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr, operators.Conditional:
+		return false
+	}
+	return slices.ContainsFunc(e.AsCall().Args(), p.fails)
 }
 
 // Mentions tells whether an expression is about a variable at all.
@@ -90,133 +155,4 @@ func finds(expression string, is func(ast.Expr) bool) bool {
 
 func isVariable(e ast.Expr, name string) bool {
 	return e.Kind() == ast.IdentKind && (e.AsIdent() == name || e.AsIdent() == "."+name)
-}
-
-func outcomesOf(e ast.Expr, known given) outcomes {
-	if is := known(e); is != 0 {
-		return is
-	}
-	of := func(e ast.Expr) outcomes { return outcomesOf(e, known) }
-	switch e.Kind() {
-	case ast.LiteralKind:
-		switch e.AsLiteral() {
-		case types.True:
-			return isTrue
-		case types.False:
-			return isFalse
-		case types.NullValue:
-			return isNullValue
-		}
-		return isOther
-	case ast.SelectKind:
-		switch o := of(e.AsSelect().Operand()); {
-		case o.only(isError), o.only(isNullValue|isError) && !e.AsSelect().IsTestOnly():
-			return isError
-		case o.only(isNullValue | isError):
-			return isFalse | isError // null has nothing
-		}
-	case ast.CallKind:
-		return outcomesOfCall(e.AsCall(), of)
-	case ast.ListKind:
-		for _, x := range e.AsList().Elements() {
-			if of(x).only(isError) {
-				return isError
-			}
-		}
-	case ast.ComprehensionKind:
-		if of(e.AsComprehension().IterRange()).only(isError) {
-			return isError
-		}
-	}
-	return anything
-}
-
-func outcomesOfCall(c ast.CallExpr, of func(ast.Expr) outcomes) outcomes {
-	args := c.Args()
-	switch c.FunctionName() {
-	case operators.LogicalAnd:
-		a, b := of(args[0]), of(args[1])
-		return logical(a, b, isTrue, isFalse)
-	case operators.LogicalOr:
-		a, b := of(args[0]), of(args[1])
-		return logical(a, b, isFalse, isTrue)
-	case operators.LogicalNot:
-		return negated(of(args[0]))
-	case operators.Conditional:
-		var out outcomes
-		test := of(args[0])
-		if test.can(isTrue) {
-			out |= of(args[1])
-		}
-		if test.can(isFalse) {
-			out |= of(args[2])
-		}
-		if test.can(anything &^ (isTrue | isFalse)) {
-			out |= isError
-		}
-		return out
-	case operators.Equals:
-		return equal(of(args[0]), of(args[1]))
-	case operators.NotEquals:
-		return negated(equal(of(args[0]), of(args[1])))
-	case operators.Index:
-		if of(args[0]).only(isNullValue | isError) {
-			return isError
-		}
-	}
-	// Every other function fails with an argument that failed.
-	if c.IsMemberFunction() && of(c.Target()).only(isError) {
-		return isError
-	}
-	for _, a := range args {
-		if of(a).only(isError) {
-			return isError
-		}
-	}
-	return anything
-}
-
-// logical is && where both and one are true and false, and || the other way round: one of them
-// decides by itself, and whatever the other is, or that it failed, does not matter then.
-func logical(a, b, both, one outcomes) outcomes {
-	var out outcomes
-	if a.can(both) && b.can(both) {
-		out |= both
-	}
-	if a.can(one) || b.can(one) {
-		out |= one
-	}
-	if (a | b).can(anything &^ (isTrue | isFalse)) {
-		out |= isError
-	}
-	return out
-}
-
-func negated(a outcomes) outcomes {
-	out := a & isError
-	if a.can(isTrue) {
-		out |= isFalse
-	}
-	if a.can(isFalse) {
-		out |= isTrue
-	}
-	if a.can(isNullValue | isOther) {
-		out |= isError
-	}
-	return out
-}
-
-func equal(a, b outcomes) outcomes {
-	out := (a | b) & isError
-	values := anything &^ isError
-	switch {
-	case a.only(isError) || b.only(isError):
-	case a&values == isNullValue && b&values == isNullValue:
-		out |= isTrue
-	case a&b&values == 0:
-		out |= isFalse
-	default:
-		out |= isTrue | isFalse
-	}
-	return out
 }

@@ -44,7 +44,7 @@ func TestConditionsThatNeverHold(t *testing.T) {
 		"true":                                                           false,
 		"oldObject.spec.replicas > 1 || oldObject.spec.list.exists(x, x == object)": false,
 	} {
-		if got := NeverTrue(expression, "object"); got != never {
+		if got := NeverTrue(expression); got != never {
 			t.Errorf("%s: never true: %t, want %t", expression, got, never)
 		}
 		if holdsForSome(t, expression) && never {
