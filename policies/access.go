@@ -57,9 +57,8 @@ func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	answer, known := j.q.Answers[a]
 	if !known {
 		j.d.Binding = j.d.Binding || !c.onTrial()
-		key := fmt.Sprint(a)
-		if !j.seen[key] {
-			j.seen[key] = true
+		if !j.seen[a] {
+			j.seen[a] = true
 			j.d.Needs = append(j.d.Needs, a)
 		}
 	}

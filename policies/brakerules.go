@@ -1,10 +1,6 @@
 package policies
 
-import (
-	"strings"
-
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-)
+import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 // GarbageCollector is who the built-in collector is, where kube-controller-manager runs with
 // --use-service-account-credentials.
@@ -13,10 +9,6 @@ const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-coll
 // BrakeRules are the entry for what another garbage collector deletes, whoever it is. The
 // failurePolicy is Ignore: without Weir it works as it always does.
 func BrakeRules(users []string) WebhookRules {
-	quoted := make([]string, len(users))
-	for i, u := range users {
-		quoted[i] = celString(u)
-	}
 	scope := admissionregistrationv1.AllScopes
 	return WebhookRules{
 		Name: string(WebhookBrake), Webhook: WebhookBrake, FailurePolicy: admissionregistrationv1.Ignore,
@@ -25,7 +17,7 @@ func BrakeRules(users []string) WebhookRules {
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Scope: &scope},
 		}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
-			{Name: "is-a-collector", Expression: "request.userInfo.username in [" + strings.Join(quoted, ", ") + "]"},
+			{Name: "is-a-collector", Expression: "request.userInfo.username in " + celList(users)},
 			{Name: "not-terminating", Expression: notTerminating},
 		},
 	}

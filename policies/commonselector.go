@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,10 +36,7 @@ func common(selectors []labels.Selector) *metav1.LabelSelector {
 		return nil
 	}
 	slices.SortFunc(out.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) int {
-		if c := compare(a.Key, b.Key); c != 0 {
-			return c
-		}
-		return compare(string(a.Operator), string(b.Operator))
+		return cmp.Or(compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator))
 	})
 	return &out
 }

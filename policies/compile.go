@@ -90,12 +90,7 @@ func compile(s Source) *compiled {
 		var p v1beta1.OwnerReferencePolicy
 		if c.into(obj, &p) {
 			c.owners = &p.Spec
-			c.failurePolicy = p.Spec.FailurePolicy
-			c.compileActions(p.Spec.ValidationActions)
-			c.compileMatch(&p.Spec.Match)
-			c.compileMessage(p.Spec.PolicyMessage)
-			c.warnOfMatch(&p.Spec.Match)
-			c.warnOfRisk()
+			c.compileJudging(p.Spec.FailurePolicy, p.Spec.ValidationActions, &p.Spec.Match, p.Spec.PolicyMessage)
 			if p.Spec.BlockOwnerDeletion == v1beta1.BlockClear {
 				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
 			}
@@ -146,19 +141,14 @@ func (c *compiled) into(obj map[string]any, to any) bool {
 
 func (c *compiled) compileMatch(m *v1beta1.Match) {
 	at := field.NewPath("spec", "match")
-	var errs field.ErrorList
 	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames, usableScope(m.Scope)
 	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts,
 		controllers: m.KubernetesControllers == v1beta1.ExcludeControllers}
 	c.only = excluded{users: m.Users, groups: m.Groups, accounts: m.ServiceAccounts}
 	c.checkResources(m.Resources, at.Child("resources"))
-	c.namespaces = compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"), &errs)
-	c.objects = compileSelector(m.ObjectSelector, at.Child("objectSelector"), &errs)
-	var bad field.ErrorList
-	c.conditions, bad = compileConditions(m.MatchConditions, at.Child("matchConditions"))
-	for _, err := range append(errs, bad...) {
-		c.problem(err)
-	}
+	c.namespaces = c.compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"))
+	c.objects = c.compileSelector(m.ObjectSelector, at.Child("objectSelector"))
+	c.compileConditions(m.MatchConditions, at.Child("matchConditions"))
 	for i := range c.conditions {
 		expression := c.conditions[i].Expression
 		may := cel.Mentions(expression, admissioncel.AuthorizerVarName)
@@ -211,13 +201,8 @@ func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 
 func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	d := &deletion{propagation: p.Propagation, protection: p.Protection, brake: p.Brake.MaxObjects, archive: p.Archive}
-	c.compileActions(p.ValidationActions)
-	c.failurePolicy = p.FailurePolicy
 	c.deletion, c.priority = d, ptr.Deref(p.Priority, 0)
-	c.compileMatch(&p.Match)
-	c.compileMessage(p.PolicyMessage)
-	c.warnOfMatch(&p.Match)
-	c.warnOfRisk()
+	c.compileJudging(p.FailurePolicy, p.ValidationActions, &p.Match, p.PolicyMessage)
 	if p.Protection != nil && p.Match.KubernetesControllers == v1beta1.JudgeControllers && !c.onTrial() {
 		c.warn("spec.match.kubernetesControllers", "Kubernetes' own controllers cannot confirm, so they are refused: "+
 			"rollouts, and the removal of finished Jobs, wait for ever")
@@ -255,11 +240,17 @@ func (c *compiled) warnOfNotPropagated(at string, but ...schema.GroupResource) {
 	}
 }
 
-func (c *compiled) compileActions(actions []v1beta1.ValidationAction) {
-	c.actions = actions
+// compileJudging compiles what policies have in common that judge requests.
+func (c *compiled) compileJudging(fails v1beta1.FailurePolicy, actions []v1beta1.ValidationAction,
+	match *v1beta1.Match, message v1beta1.PolicyMessage) {
+	c.failurePolicy, c.actions = fails, actions
 	if len(c.actions) == 0 {
 		c.actions = refuse
 	}
+	c.compileMatch(match)
+	c.compileMessage(message)
+	c.warnOfMatch(match)
+	c.warnOfRisk()
 }
 
 // onTrial tells whether the policy only says what it would do.
@@ -279,14 +270,13 @@ func (c *compiled) refuses() bool {
 
 func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
 	c.failurePolicy, c.priority = v1beta1.Ignore, ptr.Deref(p.Priority, 0)
-	var errs field.ErrorList
-	c.namespaces = compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"), &errs)
+	c.namespaces = c.compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"))
 	c.waves = make([]wave, 0, len(p.Waves))
 	var all []v1beta1.ResourceRule // that earlier waves name, whatever the labels
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
 		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1beta1.Proceed}, resources: w.Resources,
-			objects: compileSelector(w.ObjectSelector, at.Child("objectSelector"), &errs)}
+			objects: c.compileSelector(w.ObjectSelector, at.Child("objectSelector"))}
 		cw.Timeout = time.Duration(w.TimeoutSeconds) * time.Second
 		c.waves = append(c.waves, cw)
 		c.checkResources(w.Resources, at.Child("resources"))
@@ -297,9 +287,6 @@ func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
 		if w.ObjectSelector == nil {
 			all = append(all, w.Resources...)
 		}
-	}
-	for _, err := range errs {
-		c.problem(err)
 	}
 }
 

@@ -13,19 +13,16 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-func compileConditions(in []v1beta1.MatchCondition, at *field.Path) ([]cel.Condition, field.ErrorList) {
-	var out []cel.Condition
-	var errs field.ErrorList
-	for i, c := range in {
+func (c *compiled) compileConditions(in []v1beta1.MatchCondition, at *field.Path) {
+	for i, one := range in {
 		at := at.Index(i).Child("expression")
-		compiled, err := cel.Compile(c.Name, c.Expression, at.String())
+		compiled, err := cel.Compile(one.Name, one.Expression, at.String())
 		if err != nil {
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
+			c.problem(field.Invalid(at, field.OmitValueType{}, err.Error()))
 			continue
 		}
-		out = append(out, compiled)
+		c.conditions = append(c.conditions, compiled)
 	}
-	return out, errs
 }
 
 // checkConditions finds conditions of a DeletionPolicy that cannot be meant.

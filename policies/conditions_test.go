@@ -7,11 +7,9 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/policies/cel"
-	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 const fullObject = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","generation":3,"labels":{"env":"prod","v":"1"},
@@ -26,10 +24,11 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 	answered := map[string]int{}
 	check := func(t *rapid.T) {
 		text := someCondition(t)
-		c, errs := compileConditions([]v1beta1.MatchCondition{{Name: "c", Expression: text}}, field.NewPath("c"))
-		if len(errs) > 0 {
-			t.Fatalf("%s: %v", text, errs)
+		one, err := cel.Compile("c", text, "c")
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
 		}
+		c := []cel.Condition{one}
 		q, err := FromRequest(&admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: []byte(fullObject)}})
 		if err != nil {
 			t.Fatal(err)

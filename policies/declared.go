@@ -50,7 +50,7 @@ func (s *Set) guardDeclared(q *Question, d *Decision, v *verdict) {
 	}
 	before := evaluate(q.deleting(q.OldObject, q.oldObject), s.deletion.shared)
 	after := evaluate(q.deleting(q.Object, q.object), s.deletion.shared)
-	j := ownerJudge{q: q, d: d, v: v, seen: map[string]bool{}}
+	j := ownerJudge{q: q, d: d, v: v, seen: map[Access]bool{}}
 	for _, c := range s.deletion.about(gr) {
 		if !q.Part.has(c) || !c.readsAnnotation() {
 			continue

@@ -293,7 +293,11 @@ func (w propagation) needsFinalizer() bool {
 
 // keepsSome tells whether some dependents are to be kept.
 func (w propagation) keepsSome() bool {
-	return w.by != nil && slices.ContainsFunc(w.by.deletion.propagation.Dependents, func(r v1beta1.DependentRule) bool {
+	return w.by != nil && keepsSome(w.by.deletion.propagation)
+}
+
+func keepsSome(p *v1beta1.Propagation) bool {
+	return p != nil && slices.ContainsFunc(p.Dependents, func(r v1beta1.DependentRule) bool {
 		return r.Action == v1beta1.OrphanDependent
 	})
 }

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -48,10 +49,7 @@ func (v *verdict) mayList(q *Question, gr schema.GroupResource, name string) boo
 func (f AlsoDeleted) largest() []KindCount {
 	all := slices.Clone(f.Kinds)
 	slices.SortFunc(all, func(a, b KindCount) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return compare(a.Resource, b.Resource)
+		return cmp.Or(b.Count-a.Count, compare(a.Resource, b.Resource))
 	})
 	return all
 }

@@ -323,11 +323,7 @@ type Enforcement struct {
 }
 
 // KeepsSome tells whether dependents of some resources are kept though others are deleted.
-func (s Enforcement) KeepsSome() bool {
-	return s.dependents != nil && slices.ContainsFunc(s.dependents.Dependents, func(r v1beta1.DependentRule) bool {
-		return r.Action == v1beta1.OrphanDependent
-	})
-}
+func (s Enforcement) KeepsSome() bool { return keepsSome(s.dependents) }
 
 // Keeps tells whether dependents of a resource are kept, and lose their reference to the owner.
 func (s Enforcement) Keeps(gr schema.GroupResource) bool {

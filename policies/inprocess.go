@@ -285,7 +285,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	slices.Sort(allowed)
 	p.let("before", celBefore)
 	p.let("asked", celAsked)
-	p.let("carried", "variables.asked != '' ? variables.asked : "+isOneOf(orphanedByDefault)+" ? 'Orphan' : 'Background'")
+	p.let("carried", "variables.asked != '' ? variables.asked : "+isAbout(orphanedByDefault)+" ? 'Orphan' : 'Background'")
 	passes := []string{"request.operation != 'DELETE'", "variables.carried in " + celList(allowed),
 		"variables.collects", "variables.ending",
 		"has(oldObject.metadata.deletionTimestamp) && variables.asked == variables.before"}
@@ -298,7 +298,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if never := slices.DeleteFunc(slices.Concat(notPropagated, explicit(p.c.resources)), func(gr schema.GroupResource) bool {
 		return propagates(gr) || !p.c.about(gr)
 	}); len(never) > 0 {
-		passes = append(passes, isOneOf(never))
+		passes = append(passes, isAbout(never))
 	}
 	p.refuse("mayPropagate", "variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
 		oneOf(propagation.Allowed)+"'", "'To delete it as allowed: kubectl delete ' + variables.pasted + "+
@@ -326,16 +326,6 @@ func (p *inProcess) comesSecond() bool {
 func (c *compiled) meets(other *compiled) bool {
 	return wildcard(c.resources) && wildcard(other.resources) ||
 		slices.ContainsFunc(explicit(c.resources), other.about) || slices.ContainsFunc(explicit(other.resources), c.about)
-}
-
-// isOneOf says in CEL that a request is about one of these resources.
-func isOneOf(list []schema.GroupResource) string {
-	names := make([]string, len(list))
-	for i, gr := range list {
-		names[i] = gr.Group + "/" + gr.Resource
-	}
-	slices.Sort(names)
-	return "request.resource.group + '/' + request.resource.resource in " + celList(slices.Compact(names))
 }
 
 // celCollects says in CEL what collects says.

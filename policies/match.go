@@ -113,20 +113,21 @@ func explicit(rules []v1beta1.ResourceRule) []schema.GroupResource {
 	return out
 }
 
-func compileSelector(s *metav1.LabelSelector, at *field.Path, errs *field.ErrorList) labels.Selector {
+// compileSelector is nil for everything. A broken policy matches all it might: with failurePolicy
+// Fail it refuses too much, not too little.
+func (c *compiled) compileSelector(s *metav1.LabelSelector, at *field.Path) labels.Selector {
 	if s == nil {
 		return nil
 	}
-	if bad := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at); len(bad) > 0 {
-		*errs = append(*errs, bad...)
-		return nil // a broken policy matches all it might: with failurePolicy Fail it refuses too much, not too little
-	}
+	bad := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
 	sel, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		*errs = append(*errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
-		return nil
+	if err != nil && len(bad) == 0 {
+		bad = field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
 	}
-	if sel.Empty() {
+	for _, err := range bad {
+		c.problem(err)
+	}
+	if len(bad) > 0 || sel.Empty() {
 		return nil
 	}
 	return sel

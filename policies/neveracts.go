@@ -13,9 +13,7 @@ import (
 // checkActs finds rules about dependents that can never act.
 func (c *compiled) checkActs(p *v1beta1.Propagation) {
 	at := field.NewPath("spec", "propagation", "dependents")
-	orphans := slices.ContainsFunc(p.Dependents, func(r v1beta1.DependentRule) bool {
-		return r.Action == v1beta1.OrphanDependent
-	})
+	orphans := keepsSome(p)
 	switch {
 	case len(p.Dependents) == 0:
 	case !orphans && c.deletion.onlyOrphans():

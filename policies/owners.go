@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,26 +64,7 @@ func ownerSubresources(gr schema.GroupResource) []string {
 func sameRefs(a, b object) bool {
 	was, _ := a.at("metadata", "ownerReferences").([]any)
 	is, _ := b.at("metadata", "ownerReferences").([]any)
-	if len(was) != len(is) {
-		return false
-	}
-	for i := range was {
-		x, _ := was[i].(map[string]any)
-		y, _ := is[i].(map[string]any)
-		for _, field := range []string{"apiVersion", "kind", "name", "uid"} {
-			if object(x).str(field) != object(y).str(field) {
-				return false
-			}
-		}
-		for _, field := range []string{"controller", "blockOwnerDeletion"} {
-			v, isBool := x[field].(bool)
-			w, wasBool := y[field].(bool)
-			if v != w || isBool != wasBool {
-				return false
-			}
-		}
-	}
-	return true
+	return equality.Semantic.DeepEqual(was, is)
 }
 
 // decideOwners judges the references that a CREATE or UPDATE writes.
@@ -99,7 +81,7 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 		return
 	}
 	ask := newEvaluator(q, &s.owners, "the owner references of ", v)
-	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[string]bool{}}
+	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[Access]bool{}}
 	cleared := false
 	for i, c := range ask.policies {
 		if !q.Part.has(c) || !ask.matches(i) {
@@ -131,7 +113,7 @@ type ownerJudge struct {
 	edit *edit
 	d    *Decision
 	v    *verdict
-	seen map[string]bool // what has been asked for in Needs
+	seen map[Access]bool // what has been asked for in Needs
 }
 
 var (

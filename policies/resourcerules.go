@@ -97,13 +97,8 @@ func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
 		}})
 	}
 	slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
-		if c := slices.Compare(a.APIGroups, b.APIGroups); c != 0 {
-			return c
-		}
-		if c := slices.Compare(a.Resources, b.Resources); c != 0 {
-			return c
-		}
-		return cmp.Compare(*a.Scope, *b.Scope)
+		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources),
+			cmp.Compare(*a.Scope, *b.Scope))
 	})
 	return out
 }

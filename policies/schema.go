@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -92,10 +93,7 @@ func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
 	}
 	errs = append(errs, bad...)
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
-		if c := compare(a.Field, b.Field); c != 0 {
-			return c
-		}
-		return compare(a.Detail, b.Detail)
+		return cmp.Or(compare(a.Field, b.Field), compare(a.Detail, b.Detail))
 	})
 	return obj, errs
 }

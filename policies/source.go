@@ -2,6 +2,7 @@ package policies
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,10 +26,7 @@ func (k PolicyKey) String() string {
 }
 
 func (k PolicyKey) compare(o PolicyKey) int {
-	if c := strings.Compare(k.Kind, o.Kind); c != 0 {
-		return c
-	}
-	return strings.Compare(k.Name, o.Name)
+	return cmp.Or(compare(k.Kind, o.Kind), compare(k.Name, o.Name))
 }
 
 // kinds are the policies' kinds.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/policies/cel"
@@ -202,21 +201,20 @@ func TestWhereNothingAddsTheFinalizerNothingIsAskedAtWrites(t *testing.T) {
 	}
 }
 
-var compiledOnce = map[string][]cel.Condition{} // tests of this file are not parallel
+var compiledOnce = map[string]cel.Condition{} // tests of this file are not parallel
 
 func matchConditions(w WebhookRules) ([]cel.Condition, error) {
 	var out []cel.Condition
 	for _, c := range w.MatchConditions {
 		compiled, ok := compiledOnce[c.Expression]
 		if !ok {
-			var errs field.ErrorList
-			compiled, errs = compileConditions([]v1beta1.MatchCondition{{Name: c.Name, Expression: c.Expression}}, field.NewPath(w.Name))
-			if len(errs) > 0 {
-				return nil, errs.ToAggregate()
+			var err error
+			if compiled, err = cel.Compile(c.Name, c.Expression, w.Name); err != nil {
+				return nil, err
 			}
 			compiledOnce[c.Expression] = compiled
 		}
-		out = append(out, compiled...)
+		out = append(out, compiled)
 	}
 	return out, nil
 }
