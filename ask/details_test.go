@@ -43,7 +43,7 @@ func TestPendingNamesWhoRefuses(t *testing.T) {
 		message: 'cannot delete it: admission webhook "guard.example.com" denied the request: no'}`)
 	for _, args := range []string{"pending -n shop", "pending -A"} {
 		got := w.run(strings.Fields(args)...)
-		if got.failed != nil || !strings.HasPrefix(got.out, "1 waits for who runs the admission webhook guard.example.com:\n  configmaps/shop/owner for ") {
+		if got.failed != nil || !strings.HasPrefix(got.out, "1 waits for whoever runs the admission webhook guard.example.com:\n  configmaps/shop/owner for ") {
 			t.Errorf("%s: %v\n%s%s", args, got.failed, got.out, got.err)
 		}
 	}

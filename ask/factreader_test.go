@@ -126,7 +126,7 @@ func TestPendingNamesWhoRefusesTheContentOfANamespace(t *testing.T) {
 	}
 	(&factReader{client, w}).heard(t.Context(), "")
 	groups := w.Pending(time.Now())
-	if len(groups) != 1 || groups[0].Actor != "who wrote the ValidatingAdmissionPolicy fixed" {
+	if len(groups) != 1 || groups[0].Actor != "whoever wrote the ValidatingAdmissionPolicy fixed" {
 		t.Errorf("%+v", groups)
 	}
 }

@@ -65,7 +65,7 @@ Plan: 1 object is deleted in 2 steps, 2 are kept and lose a reference.
     - configmaps/twig
   - configmaps/both: after that
 
-Plan: 7 objects are deleted in 5 steps, 2 of them wait for finalizers that others remove, 2 go only after that.
+Plan: 7 objects are deleted in 5 steps, 2 of them wait for finalizers that others remove, 2 are deleted only after that.
 `,
 	"plan held/configmaps": "- configmaps/lost\n\nPlan: 1 object is deleted.\n",
 	"plan cm boss -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
@@ -100,7 +100,7 @@ configmaps/shop/held is being deleted, for 0s.
 1. The finalizer example.com/hold holds it.
    Who has to act: the component behind the finalizer example.com/hold.
 
-Whether a webhook refuses what has to be accepted first is not known. To try that, without effect: kubectl weir why -n shop configmaps held --try
+Whether a webhook refuses what has to succeed first is not known. To try that, as a dry run: kubectl weir why -n shop configmaps held --try
 `,
 	"why cm leaf": `
 configmaps/shop/leaf is not being deleted.
@@ -111,11 +111,11 @@ configmaps/shop/leaf is not being deleted.
 	"why cm lost": `
 configmaps/shop/lost is not being deleted.
 
-1. Its owners are gone, and it is to be deleted: owner is gone: ConfigMap shop/never.
+1. Its owners are gone, so it will be deleted: owner is gone: ConfigMap shop/never.
    Who has to act: the garbage collector.
    To see more: kubectl weir tree -n shop configmaps lost
 
-Whether a webhook refuses what has to be accepted first is not known. To try that, without effect: kubectl weir why -n shop configmaps lost --try
+Whether a webhook refuses what has to succeed first is not known. To try that, as a dry run: kubectl weir why -n shop configmaps lost --try
 `,
 	"history": `
 No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour

@@ -23,7 +23,7 @@ shows more. The answer names the evidence as it was found, which proves no more 
 
 For an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has created since.
 
-With --try, the API server is also asked to try the requests that have to be accepted before the object can go, without effect
+With --try, the API server is also asked to try the requests that have to succeed before the object can go, without effect
 (dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
 webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
 With --as the requests are tried as another user, such as the garbage collector.`,
@@ -62,7 +62,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 	}
 	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
-	cmd.Flags().BoolVar(&try, "try", false, "also try, without effect, the requests that have to be accepted before the object can go")
+	cmd.Flags().BoolVar(&try, "try", false, "also try, as a dry run, the requests that have to succeed before the object can go")
 	return cmd
 }
 

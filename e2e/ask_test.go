@@ -79,7 +79,7 @@ func TestPlanTellsWhatADeleteDoes(t *testing.T) {
     - configmaps/below
   - configmaps/leaf-2
 
-Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that others remove, 1 goes only after that, 1 is kept and loses a reference.
+Plan: 6 objects are deleted in 5 steps, 1 of them waits for finalizers that others remove, 1 is deleted only after that, 1 is kept and loses a reference.
 `
 	if out != want {
 		t.Errorf("weir plan configmap boss:\n%s\nwant\n%s", out, want)

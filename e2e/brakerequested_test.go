@@ -39,7 +39,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.make(dependents("sec", many, "boss") + dependents("sec", few, "small") + dependents("sec", kept, "keeper"))
 			w.settle() // what the controller has not seen yet is not counted
 
-			w.mustSay(w.mustAsk("plan", "secret/top"), "Plan: 32 objects are deleted in 3 steps, 1 of them is held until a person decides, 30 go only after that.")
+			w.mustSay(w.mustAsk("plan", "secret/top"), "Plan: 32 objects are deleted in 3 steps, 1 of them is held until a person decides, 30 are deleted only after that.")
 			w.mustSay(w.mustAsk("plan", "configmap/small"), "Plan: 11 objects are deleted in 2 steps.")
 			w.delete("top", background)
 			w.delete("small", background)

@@ -48,7 +48,7 @@ func TestKindThatCannotBeListedHoldsUpOnlyOrphaning(t *testing.T) {
 	other.make("cm held finalizers=(example.com/hold)")
 	other.drop()
 	w.mustSay(w.mustAsk("why", "namespace", other.namespace), "Objects of "+crd.Name+" cannot be listed, so it is not known whether some are left: conversion webhook for ",
-		"Who has to act: who runs the conversion webhook of "+crd.Spec.Group)
+		"Who has to act: whoever runs the conversion webhook of "+crd.Spec.Group)
 
 	if err := w.crds().Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

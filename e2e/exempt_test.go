@@ -38,8 +38,8 @@ func TestPolicyThatLetsOnlyTheBuiltInCollectorsThrough(t *testing.T) {
 	})
 	w.delete("boss", background)
 	w.awaitEvent("leaf", "CollectionRefused")
-	w.mustSay(w.mustAsk("why", "secret", "leaf"), "1. Its owners are gone, and it is to be deleted",
-		"Who has to act: who wrote the ValidatingAdmissionPolicy "+name)
+	w.mustSay(w.mustAsk("why", "secret", "leaf"), "1. Its owners are gone, so it will be deleted",
+		"Who has to act: whoever wrote the ValidatingAdmissionPolicy "+name)
 	out, _ := w.command("doctor", "--kubeconfig", w.plane.Kubeconfig, "-n", "weir-system", "--mode", "replace")
 	w.mustSay(out, "ValidatingAdmissionPolicy/"+name+"  its conditions name system:serviceaccount:kube-system: and not Weir's controller",
 		"let the user system:serviceaccount:weir-system:weir-controller through as well")
@@ -48,7 +48,7 @@ func TestPolicyThatLetsOnlyTheBuiltInCollectorsThrough(t *testing.T) {
 	w.until("why names the policy", func(context.Context) (bool, error) {
 		first, _, _ := strings.Cut(w.mustAsk("why", "namespace", w.namespace), "\n\n2. ")
 		return strings.Contains(first, "1. Content is left in the namespace: 1 secrets") &&
-			strings.Contains(first, "Who has to act: who wrote the ValidatingAdmissionPolicy "+name), nil
+			strings.Contains(first, "Who has to act: whoever wrote the ValidatingAdmissionPolicy "+name), nil
 	})
 	lets(prefix + ` || request.userInfo.username == "` + weirUser + `"`)
 	w.awaitDropped(uid)

@@ -34,9 +34,9 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	}
 	leaf, by := "configmaps/"+w.namespace+"/leaf", w.namespace+".example.com"
 
-	w.mustSay(why("cm", "boss"), "Tried without effect:", "to take the finalizers off configmaps/"+w.namespace+"/boss: accepted", "to delete "+leaf+": accepted")
-	w.mustSay(why("cm", "boss", "--as", weirUser, "--as-group", "system:masters"), `what has to be accepted first, to delete `+leaf+`: admission webhook "`+by+`" denied the request: not today`,
-		"Who has to act: who runs the admission webhook "+by, "to delete "+leaf+": refused")
+	w.mustSay(why("cm", "boss"), "Tried, as a dry run:", "to take the finalizers off configmaps/"+w.namespace+"/boss: accepted", "to delete "+leaf+": accepted")
+	w.mustSay(why("cm", "boss", "--as", weirUser, "--as-group", "system:masters"), `a request that has to succeed first, to delete `+leaf+`: admission webhook "`+by+`" denied the request: not today`,
+		"Who has to act: whoever runs the admission webhook "+by, "to delete "+leaf+": refused")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view-" + w.namespace},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}
 	if _, err := w.typed.RbacV1().ClusterRoles().Create(w.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -53,13 +53,13 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	}
 
 	hook.server.Close()
-	w.mustSay(why("cm", "boss"), "Who has to act: who runs the admission webhook "+by+", which does not answer")
+	w.mustSay(why("cm", "boss"), "Who has to act: whoever runs the admission webhook "+by+", which does not answer")
 
 	policy := w.refuseOfSecrets(admissionregistrationv1.Update)
 	w.until("the policy is in force", func(context.Context) (bool, error) {
-		return strings.Contains(why("secret", "held"), "refuses what has to be accepted first, to take the finalizers off secrets/"+w.namespace+"/held: "), nil
+		return strings.Contains(why("secret", "held"), "refuses a request that has to succeed first, to take the finalizers off secrets/"+w.namespace+"/held: "), nil
 	})
-	w.mustSay(why("secret", "held"), "1. The finalizer example.com/hold holds it", "Who has to act: who wrote the ValidatingAdmissionPolicy "+policy)
+	w.mustSay(why("secret", "held"), "1. The finalizer example.com/hold holds it", "Who has to act: whoever wrote the ValidatingAdmissionPolicy "+policy)
 
 	if now := w.versions(names); !slices.Equal(values(now, names), values(versions, names)) {
 		t.Errorf("a trial has changed something: %v, and was %v", now, versions)

@@ -35,7 +35,7 @@ type fault struct {
 func faults(w *fixture) []fault {
 	in := w.namespace + "/"
 	hook := func(more ...string) []wanted {
-		return []wanted{{"who runs the admission webhook " + w.namespace + ".example.com", append(more,
+		return []wanted{{"whoever runs the admission webhook " + w.namespace + ".example.com", append(more,
 			"Weir's controller is refused at ConfigMap "+in+"refused-OWNER: ", "denied the request: not today", "the Event CollectionRefused on ConfigMap "+in+"refused-OWNER")}}
 	}
 	return []fault{
@@ -51,7 +51,7 @@ func faults(w *fixture) []fault {
 				"foreground deletion: it waits for configmaps/" + in + "leaf-held-OWNER", "configmaps/leaf-held-OWNER has the finalizer example.com/hold"}}}},
 		{name: "leaf refused", dependents: "cm refused-OWNER owners=(OWNER!block)", propagation: foreground, causes: hook("foreground deletion: it waits for configmaps/"+in+"refused-OWNER", " is not being deleted: ")},
 		{name: "leaf not permitted", dependents: "limits may-not-OWNER owners=(OWNER!block)", propagation: foreground, causes: []wanted{
-			{"who grants the user " + weirUser + " its rights (RBAC)", []string{
+			{"whoever grants the user " + weirUser + " its rights (RBAC)", []string{
 				"foreground deletion: it waits for limitranges/" + in + "may-not-OWNER", " is not being deleted: ",
 				"Weir's controller is refused at LimitRange " + in + "may-not-OWNER: ", "the Event CollectionRefused on LimitRange " + in + "may-not-OWNER"}}}},
 		{name: "orphaning refused", dependents: "cm refused-OWNER owners=(OWNER)", propagation: orphan, causes: hook("its dependents are being orphaned: configmaps/" + in + "refused-OWNER still refers to it")},
@@ -160,7 +160,7 @@ func TestWhyNamesFaultsOneAndTwoAtATime(t *testing.T) {
 	hook.server.Close()
 	silent := all[4]
 	silent.name, silent.causes = "leaf's webhook does not answer", slices.Clone(silent.causes)
-	silent.causes[0] = wanted{"who runs the admission webhook " + w.namespace + ".example.com, which does not answer", []string{"Weir's controller is refused at ConfigMap " + w.namespace + "/refused-OWNER: "}}
+	silent.causes[0] = wanted{"whoever runs the admission webhook " + w.namespace + ".example.com, which does not answer", []string{"Weir's controller is refused at ConfigMap " + w.namespace + "/refused-OWNER: "}}
 	suffer("silent", silent)
 	w.weir.Kill()
 	away := weirAway()

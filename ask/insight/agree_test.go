@@ -100,7 +100,7 @@ func TestWhyAndOrphansAgree(t *testing.T) {
 			a, _ := w.Clone().Why(uid, Facts{}, noon)
 			want := ""
 			for _, c := range []struct{ says, fate string }{
-				{"and it is to be deleted", "delete"}, {"the references to them come off", "release"}, {"so it is kept", "keep"},
+				{"so it will be deleted", "delete"}, {"its references to them will be removed", "release"}, {"so it is kept", "keep"},
 			} {
 				if strings.Contains(a.Causes[0].What, c.says) {
 					want = c.fate

@@ -33,7 +33,7 @@ func (c *playing) contest() {
 		if keeper.Propagation != metav1.DeletePropagationOrphan {
 			how = "has a policy, " + keeper.Policy + ", that keeps it"
 		}
-		i.Contested = fmt.Sprintf("its owner %s %s, and its owner %s takes it along: it depends on which comes first",
+		i.Contested = fmt.Sprintf("its owner %s %s, and its owner %s deletes it: it depends on which happens first",
 			keeper.Short(i.Namespace), how, taker.Short(i.Namespace))
 	}
 }

@@ -159,12 +159,12 @@ func (p *Plan) Summary() string {
 	}
 	add(t.Braked, "of them is held until a person decides", "of them are held until a person decides")
 	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
-	add(t.Later, "goes only after that", "go only after that")
+	add(t.Later, "is deleted only after that", "are deleted only after that")
 	add(t.Volumes, "volume loses its data", "volumes lose their data")
 	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
 	add(t.Unknown, "is kept because its owners cannot be determined for certain", "are kept because their owners cannot be determined for certain")
-	add(t.Stuck, "never goes as things are", "never go as things are")
+	add(t.Stuck, "is stuck", "are stuck")
 	if len(parts) == 0 {
 		parts = []string{"nothing is deleted"}
 	}
@@ -189,7 +189,7 @@ func (p *Plan) Summary() string {
 		s += fmt.Sprintf(" In doubt: what policies say about %d of the deletions.", t.Doubtful)
 	}
 	if t.Contested > 0 {
-		s += fmt.Sprintf(" In doubt: for %d of them it depends on what comes first whether %s.", t.Contested, map[bool]string{true: "it goes", false: "they go"}[t.Contested == 1])
+		s += fmt.Sprintf(" In doubt: for %d of them it depends on the order of events whether %s.", t.Contested, map[bool]string{true: "it is deleted", false: "they are deleted"}[t.Contested == 1])
 	}
 	return s
 }
@@ -206,9 +206,9 @@ func (p *Plan) incomplete() string {
 	case rest == 0:
 		return fmt.Sprintf("%d of the kinds could not be read", kinds)
 	case kinds == 0:
-		return "not all that it rests on could be read"
+		return "not all that the plan needs could be read"
 	}
-	return fmt.Sprintf("%d of the kinds, and more that it rests on, could not be read", kinds)
+	return fmt.Sprintf("%d of the kinds, and other things that the plan needs, could not be read", kinds)
 }
 
 // Incomplete tells whether it may come otherwise than the plan says: something could not be read,
@@ -319,7 +319,7 @@ func (i *Item) note(style Style) string {
 			notes = append(notes, fmt.Sprintf("%s by policy %s", strings.ToLower(string(i.Propagation)), i.Policy))
 		}
 		if i.Archive != "" {
-			notes = append(notes, fmt.Sprintf("recorded before, with all that goes, by policy %s", i.Archive))
+			notes = append(notes, fmt.Sprintf("recorded first, with all that is deleted with it, by policy %s", i.Archive))
 		}
 		if style.Wide {
 			notes = append(notes, fmt.Sprintf("step %d", i.Step))

@@ -67,10 +67,10 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	}
 	c.braked, c.Actor, c.Look = true, "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
 	if named >= 0 {
-		c.What += ", and does not begin with that before a person has decided: " +
+		c.What += ", which waits until a person decides: " +
 			words.Printable(h.Status.Samples[named].Why)
 	} else {
-		c.What += fmt.Sprintf(", and perhaps does not begin with that before a person has decided: %d "+
+		c.What += fmt.Sprintf(", which may wait until a person decides: %d "+
 			"deletions of %s are held", h.Status.Held, v.Kind)
 	}
 	for _, s := range saidOf(f.Events, map[types.UID]bool{v.UID: true}, v) {
@@ -85,7 +85,7 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 func (f Facts) used(c *Cause, claim string) {
 	if users := usersOf(f.Pods, claim); len(users) > 0 {
 		c.Evidence = append(c.Evidence, "pods that use the claim: "+someOf(users))
-		c.Actor = "who runs " + users[0]
+		c.Actor = "whoever runs " + users[0]
 	}
 }
 
@@ -101,7 +101,7 @@ func (f Facts) bound(c *Cause) {
 	}
 	claim := Object{Kind: claims.String(), Namespace: in, Name: name}
 	c.Evidence = append(c.Evidence, "it is bound to "+claim.String())
-	c.Actor, c.Look = "who deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s", words.Shell(in), words.Shell(name))
+	c.Actor, c.Look = "whoever deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s", words.Shell(in), words.Shell(name))
 	f.used(c, name)
 }
 
@@ -121,7 +121,7 @@ func (f Facts) reserved(c *Cause) {
 	}
 	if len(users) > 0 {
 		c.Evidence = append(c.Evidence, "its status says that it is reserved for "+someOf(users))
-		c.Actor = "who runs " + users[0]
+		c.Actor = "whoever runs " + users[0]
 	}
 }
 
@@ -223,7 +223,7 @@ func (f Facts) unavailable() (out []Cause) {
 	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
 		out = append(out, Cause{
 			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),
-			Actor: "who runs the API behind the APIService " + name,
+			Actor: "whoever runs the API behind the APIService " + name,
 			Look:  "kubectl describe apiservice " + name,
 		})
 	}

@@ -88,13 +88,13 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		want    string
 	}{
 		"held by a brake": {boss, "boss", Facts{Held: held, Events: []corev1.Event{onHold}}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, and does not begin with that before a person has decided: 30 objects would also be deleted.
+1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, which waits until a person decides: 30 objects would also be deleted.
    Who has to act: a person who decides.
    Evidence: the Event DeletionHeld on ConfigMap x/boss, 2m ago: the deletion is held until a person decides.
    To see more: kubectl get held requested.configmaps -o wide
 `},
 		"perhaps held by a brake": {boss, "boss", Facts{Held: many}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, and perhaps does not begin with that before a person has decided: 40 deletions of configmaps are held.
+1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, which may wait until a person decides: 40 deletions of configmaps are held.
    Who has to act: a person who decides.
    To see more: kubectl get held requested.configmaps -o wide
 `},
@@ -127,11 +127,11 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		"a namespace that holds a kind which cannot be listed": {"namespaces name: x, DELETED\nconfigmaps name: c, namespace: x, DELETED, finalizers: [example.com/hold]",
 			"x", Facts{APIServices: map[string]string{"v1.down": "no endpoints"}}, "widgets.example.com", `
 1. Objects of widgets.example.com cannot be listed, so it is not known whether some are left: conversion webhook for example.com/v1, Kind=Widget failed: no.
-   Who has to act: who runs the conversion webhook of example.com/v1, Kind=Widget.
+   Who has to act: whoever runs the conversion webhook of example.com/v1, Kind=Widget.
    To see more: kubectl get crd widgets.example.com -o jsonpath='{.spec.conversion}'
 
 2. The APIService v1.down is not available, so it is not known whether the namespace holds objects of it: no endpoints.
-   Who has to act: who runs the API behind the APIService v1.down.
+   Who has to act: whoever runs the API behind the APIService v1.down.
    To see more: kubectl describe apiservice v1.down
 
 3. Content is left in the namespace: 1 configmaps.
@@ -143,51 +143,51 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		"what the namespace controller is refused to delete": {"namespaces name: x, DELETED\n" + "configmaps name: c, namespace: x", "x",
 			Facts{Object: wholeOf(t, `{metadata: {uid: x}, status: {conditions: [{type: NamespaceDeletionContentFailure, status: "True", message: "Failed to delete: configmaps: ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: no"}]}}`)}, "", `
 1. Content is left in the namespace: 1 configmaps.
-   Who has to act: who wrote the ValidatingAdmissionPolicy fixed.
+   Who has to act: whoever wrote the ValidatingAdmissionPolicy fixed.
    Evidence: condition NamespaceDeletionContentFailure: some content could not be deleted: Failed to delete: configmaps: ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: no.
    To see more: kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings
 `},
 		"what the collector is refused to delete": {foreground + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Foreground deletion: it waits for configmaps/x/leaf.
-   Who has to act: who runs the admission webhook guard.example.com.
+   Who has to act: whoever runs the admission webhook guard.example.com.
    Evidence: configmaps/leaf is not being deleted: owner is being deleted foreground: ConfigMap x/boss.
    Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what the collector is refused to release": {orphaning + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Its dependents are being orphaned: configmaps/x/leaf still refers to it.
-   Who has to act: who runs the admission webhook guard.example.com.
+   Who has to act: whoever runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what the collector is refused to let go": {foreground, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
-1. Foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off.
-   Who has to act: who runs the admission webhook guard.example.com.
+1. Foreground deletion, and nothing blocks it any more: the garbage collector has to remove its finalizer.
+   Who has to act: whoever runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what Weir is refused to let go": {boss, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
 1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out.
-   Who has to act: who runs the admission webhook guard.example.com.
+   Who has to act: whoever runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what is not valid any more": {foreground, "boss", Facts{Events: []corev1.Event{
 			said(v1beta1.ReasonCollectionRefused, "boss", "boss", `cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
-1. Foreground deletion, and nothing blocks it any more: the garbage collector is to take its finalizer off.
-   Who has to act: who makes ConfigMap "boss" valid again: its writer, or who writes the schema of its kind.
+1. Foreground deletion, and nothing blocks it any more: the garbage collector has to remove its finalizer.
+   Who has to act: whoever makes ConfigMap "boss" valid again: its writer, or whoever writes the schema of its kind.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl weir tree -n x configmaps boss
 `},
 		"a claim that is reserved for something else than a pod": {claim, "c", Facts{Object: wholeOf(t, "{status: {reservedFor: [{apiGroup: scheduling.example.com, resource: groups, name: g}]}}")}, "", `
 1. The finalizer resource.kubernetes.io/delete-protection holds it: kube-controller-manager (resource claims) takes it off when the resource claim is reserved for nothing any more.
-   Who has to act: who runs groups.scheduling.example.com/g.
+   Who has to act: whoever runs groups.scheduling.example.com/g.
    Evidence: its status says that it is reserved for groups.scheduling.example.com/g.
    To see more: kubectl -n x describe resourceclaim c
 `},
 		"an owner by a group of old": {old, "c", Facts{}, "", `
 1. A reference to an owner cannot be resolved, so it is kept: kept: owner Deployment web: the cluster serves no kind "Deployment" in "extensions/v1beta1".
-   Who has to act: who wrote the owner reference.
+   Who has to act: whoever wrote the owner reference.
    Evidence: deployments.apps/x/web has that uid: a reference to it has the kind Deployment and the apiVersion apps/v1.
    To see more: kubectl weir tree -n x configmaps c
 `},

@@ -83,7 +83,7 @@ func TestRefusalsOfWhichEventsTellAreCauses(t *testing.T) {
 	for _, c := range a.Causes {
 		actors = append(actors, c.Actor)
 	}
-	want := []string{"who grants the user weir its rights (RBAC)", "who runs the admission webhook guard.example.com"}
+	want := []string{"whoever grants the user weir its rights (RBAC)", "whoever runs the admission webhook guard.example.com"}
 	if strings.Join(actors, "; ") != strings.Join(want, "; ") {
 		t.Errorf("these have to act: %q, want %q\n%s", actors, want, shown(t, a))
 	}

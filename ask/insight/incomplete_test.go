@@ -80,7 +80,7 @@ func TestWhySaysWhatItDoesNotKnow(t *testing.T) {
 			says: "kubectl describe pvc n\n", not: "-n "},
 		"an owner in a namespace of what is in none": {asked: "n", configs: []metav1.PartialObjectMetadata{cm("boss")},
 			others: map[string][]metav1.PartialObjectMetadata{"nodes": {object(nodes, "", "n", reference(configMaps, "boss"))}},
-			says:   `is in the namespace "x"; what is in no namespace cannot have such an owner`, not: "in its own"},
+			says:   `is in the namespace "x"; a cluster-scoped object cannot have such an owner`, not: "in its own"},
 		"a controller that lives": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "x", "s", controlling(configMaps, "boss"))}, says: "its controller ConfigMap boss lives", not: "is to be deleted"},
 		"a controller in another namespace": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "y", "s", controlling(configMaps, "boss"))},
 			says: "owners are looked for in its own only", not: "its controller ConfigMap boss lives"},
@@ -153,7 +153,7 @@ func TestANamespaceWaitsForWhatNeverGoes(t *testing.T) {
 			if len(p.Items) != 3 || items["uid-o"].Outcome != c.outcome || items["uid-x"].Outcome != c.outcome || items["uid-other"].Outcome != Deleted {
 				t.Errorf("of %d items these are to be %q:\n%s", len(p.Items), c.outcome, drawnPlan(t, p))
 			}
-			if c.outcome == Stuck && items["uid-x"].Why != "waits for 1 object that never goes as things are" {
+			if c.outcome == Stuck && items["uid-x"].Why != "waits for 1 object that is stuck" {
 				t.Errorf("why: %q", items["uid-x"].Why)
 			}
 		})

@@ -93,7 +93,7 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 		{"delete", "A garbage collector deletes these"},
 		{"release", "A garbage collector takes references off these, and keeps them"},
 		{"keep", "These are kept, because their owners cannot be determined"},
-		{"protected", "These were kept when their owners went, and Weir released them from these"},
+		{"protected", "These were kept when their owners were deleted, and Weir removed their references to them"},
 	} {
 		n := 0
 		for _, o := range all {

@@ -206,7 +206,7 @@ func (w *explanation) waits(v *graph.View) (out []Cause) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return []Cause{{What: "nothing that can be seen: it is about to go", Actor: "the API server"}}
+		return []Cause{{What: "nothing that can be seen: it should be gone soon", Actor: "the API server"}}
 	}
 	return out
 }
@@ -236,8 +236,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	look := treeCommand(v)
 	if len(leaves) == 0 {
 		c := w.acting(v.UID, "the garbage collector")
-		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector is to "+
-			"take its finalizer off", cmp.Or(c.refused.look, look)
+		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector has to "+
+			"remove its finalizer", cmp.Or(c.refused.look, look)
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
@@ -328,7 +328,7 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 			c.What = "its dependents are being orphaned: whether some are left is not known, because these " +
 				"could not be read: " + kinds
 		} else {
-			c.What = "its dependents are orphaned, and none is left: the garbage collector is to take its finalizer off"
+			c.What = "its dependents are orphaned, and none is left: the garbage collector has to remove its finalizer"
 		}
 		return []Cause{c}
 	}

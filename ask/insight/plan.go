@@ -397,8 +397,8 @@ func (c *playing) end() []*Item {
 	for _, l := range c.later {
 		l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) })
 		if len(l.open) > 0 {
-			l.item.stuck = "waits for " + words.Count(len(l.open), "object that never goes as things are",
-				"objects that never go as things are")
+			l.item.stuck = "waits for " + words.Count(len(l.open), "object that is stuck",
+				"objects that are stuck")
 		}
 	}
 	for _, i := range c.order {

@@ -153,7 +153,7 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
 // whoMakesNamespaces has to act where the namespace of an object is gone.
-const whoMakesNamespaces = "who may create namespaces: kubectl create namespace %s lets the deletion go on"
+const whoMakesNamespaces = "whoever may create namespaces: kubectl create namespace %s lets the deletion go on"
 
 // unnamed is who has to act where a message does not say who refuses.
 const unnamed = "not known: the message does not say who refuses"
@@ -165,13 +165,13 @@ func refuser(kind, message string) (actor, look string) {
 		says        *regexp.Regexp
 		actor, look string
 	}{
-		{deniedBy, "who runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{unanswering, "who runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{policyDenied, "who wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
-		{invalid, "who makes %s valid again: its writer, or who writes the schema of its kind", ""},
-		{conversion, "who runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
+		{deniedBy, "whoever runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{unanswering, "whoever runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{policyDenied, "whoever wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
+		{invalid, "whoever makes %s valid again: its writer, or whoever writes the schema of its kind", ""},
+		{conversion, "whoever runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
 		{noNamespace, whoMakesNamespaces, ""},
-		{mayNot, "who grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
+		{mayNot, "whoever grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
 	} {
 		if m := by.says.FindStringSubmatch(message); m != nil {
 			return fmt.Sprintf(by.actor, m[1]), by.look
@@ -186,9 +186,9 @@ func (t *Trial) Cause() (Cause, bool) {
 		return Cause{}, false
 	}
 	c := Cause{
-		What:     fmt.Sprintf("the API server refuses what has to be accepted first, %s: %s", t.words(), t.Message),
+		What:     fmt.Sprintf("the API server refuses a request that has to succeed first, %s: %s", t.words(), t.Message),
 		Actor:    unnamed,
-		Evidence: []string{"the request was tried without effect; whoever is to send it may be answered otherwise"},
+		Evidence: []string{"this was a dry run by you; another user may get another answer"},
 	}
 	if actor, look := refuser(t.Kind, t.Message); actor != "" {
 		c.Actor, c.Look = actor, look

@@ -196,7 +196,7 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 		}
 		c := Cause{
 			What:  fmt.Sprintf("objects of %s cannot be listed, so it is not known whether some are left: %s", u.Kind, u.Reason),
-			Actor: "who runs the API of " + u.Kind,
+			Actor: "whoever runs the API of " + u.Kind,
 			Look:  "kubectl get " + u.Kind + " -A",
 		}
 		if actor, look := refuser(u.Kind, u.Reason); actor != "" {
@@ -218,17 +218,17 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	}
 	switch {
 	case a.Verb == graph.Delete && mismatched != "":
-		collects("no owner that it names is in its namespace, and it is to be deleted: ")
+		collects("no owner that it names is in its namespace, so it will be deleted: ")
 	case a.Verb == graph.Delete:
-		collects("its owners are gone, and it is to be deleted: ", w.successors(v)...)
+		collects("its owners are gone, so it will be deleted: ", w.successors(v)...)
 	case a.Verb == graph.Release:
-		collects("some of its owners are gone or going, and the references to them come off: ")
+		collects("some of its owners are gone or being deleted, so its references to them will be removed: ")
 	case a.Unresolvable != graph.Resolvable:
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why,
-			Actor: "who wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
+			Actor: "whoever wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
 	case w.keptBecause(v) != "":
-		out = append(out, Cause{What: "it was kept when its owners went, and Weir released it from them: " +
-			w.keptBecause(v), Actor: "who may delete it"})
+		out = append(out, Cause{What: "it was kept when its owners were deleted, and Weir removed its references to them: " +
+			w.keptBecause(v), Actor: "whoever may delete it"})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
@@ -237,11 +237,11 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	if mismatched != "" {
 		where := "owners are looked for in its own only"
 		if v.Namespace == "" {
-			where = "what is in no namespace cannot have such an owner"
+			where = "a cluster-scoped object cannot have such an owner"
 		}
 		out = append(out, Cause{
 			What:  fmt.Sprintf("an owner that it names is in the namespace %q; %s", mismatched, where),
-			Actor: "who wrote the owner reference",
+			Actor: "whoever wrote the owner reference",
 		})
 	}
 	return out
@@ -345,14 +345,14 @@ func (a Answer) Draw(out io.Writer) error {
 		}
 	}
 	if len(a.Tried) > 0 {
-		b.WriteString("\nTried without effect:\n")
+		b.WriteString("\nTried, as a dry run:\n")
 	}
 	for i := range a.Tried {
 		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
 	}
 	if a.Try != "" {
-		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to be accepted first is not known. To try "+
-			"that, without effect: %s\n", a.Try)
+		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to succeed first is not known. To try "+
+			"that, as a dry run: %s\n", a.Try)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

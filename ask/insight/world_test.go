@@ -58,7 +58,7 @@ func TestWhatAPolicyKeptIsTold(t *testing.T) {
 	if all := w.Orphans(); len(all) != 1 || all[0].Name != "kept" || all[0].Fate != "protected" || all[0].Why != "owner is gone" {
 		t.Errorf("%+v", all)
 	}
-	if a, _ := w.Why("kept", Facts{}, time.Time{}); a.Causes[0].What != "it was kept when its owners went, and Weir released it from them: owner is gone" {
+	if a, _ := w.Why("kept", Facts{}, time.Time{}); a.Causes[0].What != "it was kept when its owners were deleted, and Weir removed its references to them: owner is gone" {
 		t.Errorf("%+v", a.Causes)
 	}
 }
