@@ -27,6 +27,7 @@ var stories = []told{
 	{"block-owner-deletion", (*story).blockOwnerDeletion, true},
 	{"waves", (*story).namespaceDrainsInWaves, false},
 	{"undo", (*story).restored, true},
+	{"undo-namespace", (*story).namespaceRestored, true},
 	{"rolling-restart", (*story).rollingRestart, true},
 	{"webhook-down-ignore", (*story).webhookDownUnderIgnore, true},
 	{"webhook-down-fail", (*story).webhookDownUnderFail, true},
