@@ -9,13 +9,10 @@ const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-coll
 // BrakeRules are the entry for what another garbage collector deletes, whoever it is. The
 // failurePolicy is Ignore: without Weir it works as it always does.
 func BrakeRules(users []string) WebhookRules {
-	scope := admissionregistrationv1.AllScopes
 	return WebhookRules{
 		Name: string(WebhookBrake), Webhook: WebhookBrake, FailurePolicy: admissionregistrationv1.Ignore,
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Scope: &scope},
-		}},
+		Rules: []admissionregistrationv1.RuleWithOperations{ruleOf(admissionregistrationv1.AllScopes, "*", []string{"*"},
+			admissionregistrationv1.Delete)},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "is-a-collector", Expression: "request.userInfo.username in " + celList(users)},
 			{Name: "not-terminating", Expression: notTerminating},

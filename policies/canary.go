@@ -19,18 +19,20 @@ const Canary = "weir-canary"
 // could not ask, so the entry must not hold up anything that a user means: dry runs alone come to
 // it, of that one object.
 func CanaryRules(namespace string) WebhookRules {
-	scope := admissionregistrationv1.NamespacedScope
 	return WebhookRules{
 		Name: string(WebhookCanary), Webhook: WebhookCanary, FailurePolicy: admissionregistrationv1.Fail,
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{coordinationv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"leases"}, Scope: &scope},
-		}},
+		Rules:             []admissionregistrationv1.RuleWithOperations{canaryRule()},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 		ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.CanaryLabel: "true"}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "is-canary",
 			Expression: "has(request.dryRun) && request.dryRun && has(request.name) && request.name == " + celString(Canary)}},
 	}
+}
+
+// canaryRule is about the deletes of Leases.
+func canaryRule() admissionregistrationv1.RuleWithOperations {
+	return ruleOf(admissionregistrationv1.NamespacedScope, coordinationv1.GroupName, []string{"leases"},
+		admissionregistrationv1.Delete)
 }
 
 // CanaryAnswer is with which words a delete of the canary is refused. The number that the request

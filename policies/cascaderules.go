@@ -70,8 +70,5 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 
 // evictions are of pods: the CREATE of an Eviction.
 func evictions() admissionregistrationv1.RuleWithOperations {
-	return admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}, Scope: new(admissionregistrationv1.AllScopes)},
-	}
+	return ruleOf(admissionregistrationv1.AllScopes, "", []string{"pods/eviction"}, admissionregistrationv1.Create)
 }

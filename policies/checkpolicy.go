@@ -12,14 +12,11 @@ import (
 // CheckRules are the entry for policies that are written. It fails open: what it does not find is
 // in the condition Valid, and no one may be kept from fixing a policy.
 func CheckRules() WebhookRules {
-	scope := admissionregistrationv1.ClusterScope
 	return WebhookRules{
 		Name: string(WebhookPolicies), Webhook: WebhookPolicies, FailurePolicy: admissionregistrationv1.Ignore,
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{APIGroups: []string{v1beta1.GroupVersion.Group}, APIVersions: []string{"*"},
-				Resources: []string{"deletionpolicies", "drainpolicies", "ownerreferencepolicies"}, Scope: &scope},
-		}},
+		Rules: []admissionregistrationv1.RuleWithOperations{ruleOf(admissionregistrationv1.ClusterScope, v1beta1.GroupVersion.Group,
+			[]string{"deletionpolicies", "drainpolicies", "ownerreferencepolicies"},
+			admissionregistrationv1.Create, admissionregistrationv1.Update)},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "spec-changes",
 			Expression: "oldObject == null || !has(oldObject.spec) || !has(object.spec) || object.spec != oldObject.spec"}},
 	}

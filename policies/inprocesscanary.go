@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,18 +12,12 @@ import (
 // that ask for the propagation policy Orphan, which the canary of the webhook does not.
 func InProcessCanary(name, namespace string) InProcess {
 	ignore, forbidden := admissionregistrationv1.Ignore, metav1.StatusReasonForbidden
-	scope, equivalent := admissionregistrationv1.NamespacedScope, admissionregistrationv1.Equivalent
+	equivalent := admissionregistrationv1.Equivalent
 	return inProcessOf(name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &ignore,
 		MatchConstraints: &admissionregistrationv1.MatchResources{
-			MatchPolicy: &equivalent,
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-					Rule: admissionregistrationv1.Rule{APIGroups: []string{coordinationv1.GroupName},
-						APIVersions: []string{"*"}, Resources: []string{"leases"}, Scope: &scope},
-				},
-			}},
+			MatchPolicy:   &equivalent,
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: canaryRule()}},
 		},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "is-canary",
 			Expression: "has(request.dryRun) && request.dryRun && oldObject.metadata.name == " + celString(Canary) +

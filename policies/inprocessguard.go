@@ -18,20 +18,15 @@ const ByForce = "kubectl delete validatingadmissionpolicybinding " + InProcessGu
 // the API server asks no policy about these, so there is always a way past it.
 func (s *Set) InProcessGuard() InProcess {
 	fails, forbidden := admissionregistrationv1.Fail, metav1.StatusReasonForbidden
-	scope, equivalent := admissionregistrationv1.ClusterScope, admissionregistrationv1.Equivalent
-	const group = "admissionregistration.k8s.io"
+	equivalent := admissionregistrationv1.Equivalent
 	return inProcessOf(InProcessGuardName, admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fails,
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy: &equivalent,
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{
-						admissionregistrationv1.Update, admissionregistrationv1.Delete},
-					Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Scope: &scope,
-						Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}},
-				},
-			}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: ruleOf(
+				admissionregistrationv1.ClusterScope, admissionregistrationv1.GroupName,
+				[]string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+				admissionregistrationv1.Update, admissionregistrationv1.Delete)}},
 		},
 		MatchConditions: []admissionregistrationv1.MatchCondition{
 			{Name: "is-weirs", Expression: "oldObject.metadata.name == " + celString(WebhookConfigurations)},

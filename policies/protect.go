@@ -201,7 +201,7 @@ func (f AlsoDeleted) String() string {
 		parts = append(parts, k.String())
 	}
 	if restKinds > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %d other kinds", objects(rest), restKinds))
+		parts = append(parts, objects(rest)+" of "+words.Count(restKinds, "other kind", "other kinds"))
 	}
 	return strings.Join(parts, "; ")
 }

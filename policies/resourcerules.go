@@ -102,3 +102,10 @@ func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
 	})
 	return out
 }
+
+// ruleOf is about resources of an API group in whatever version.
+func ruleOf(scope admissionregistrationv1.ScopeType, group string, resources []string,
+	ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{
+		APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope}}
+}

@@ -1,9 +1,6 @@
 package policies
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Summary says in a sentence what would also be deleted with what a DELETE names, for who only
 // tries it, or may not do it; empty where that is nothing, or not known. It has no names: who asks
@@ -21,21 +18,13 @@ func (s *Set) Summary(q Question) string {
 	if unknown != nil {
 		atLeast = "at least "
 	}
-	var parts []string
-	rest := 0
-	for i, k := range also.largest() {
-		if i < mostKinds {
-			parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Resource))
-		} else {
-			rest += k.Count
-		}
-	}
-	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("%d of other kinds", rest))
+	kinds := also.largest()
+	for i := range kinds {
+		kinds[i].Names = nil
 	}
 	verb := "are"
 	if also.Total() == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, strings.Join(parts, ", "))
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, AlsoDeleted{Kinds: kinds})
 }

@@ -20,7 +20,7 @@ func TestSummaryCountsWhatWouldAlsoBeDeletedAndNamesNothing(t *testing.T) {
 		"some":                         {"protection: {maxDependents: 9}", pods, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 3 objects are also deleted: 3 pods`},
 		"one":                          {"protection: {maxDependents: 9}", []KindCount{{Resource: "pods", Count: 1}}, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 1 object is also deleted: 1 pods`},
 		"more than is known":           {"protection: {maxDependents: 9}", pods, false, nil, `if deployments.apps "web" in namespace "shop" is deleted, at least 3 objects are also deleted: 3 pods`},
-		"of many kinds":                {"protection: {maxDependents: 9}", many, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 22 objects are also deleted: 9 jobs.batch, 3 pods, 2 a, 2 b, 2 c, 2 d, 2 of other kinds`},
+		"of many kinds":                {"protection: {maxDependents: 9}", many, true, nil, `if deployments.apps "web" in namespace "shop" is deleted, 22 objects are also deleted: 9 jobs.batch; 3 pods; 2 a; 2 b; 2 c; 2 d; 2 objects of 1 other kind`},
 		"nothing":                      {"protection: {maxDependents: 9}", nil, true, nil, ""},
 		"nothing is known":             {"protection: {maxDependents: 9}", pods, true, func(q *Question) { q.Facts = Facts{} }, ""},
 		"dependents are kept":          {"protection: {maxDependents: 9}", pods, true, func(q *Question) { q.Options = map[string]any{"propagationPolicy": "Orphan"} }, ""},
