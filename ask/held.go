@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const heldHelp = `Show what Weir does not delete before a person has decided. With a name: why, and the plan of
-what goes if it proceeds.
+const heldHelp = `Show what Weir holds until a person decides. With a name: why, and the plan of what is deleted if
+it proceeds.
 
 --proceed has it deleted. --discard keeps it: references to owners that are gone are taken off, and nothing is deleted.
 A decision is about what was held when this command began; what is found later stays held. It is a patch of the
@@ -143,7 +143,7 @@ func (h *holding) one(cmd *cobra.Command, name string) error {
 	}
 	what := "Delete"
 	if h.discard {
-		what = "Keep, and take off the references to owners that are gone of,"
+		what = "Keep, and release from owners that are gone,"
 	}
 	if !h.yes && !agreed(cmd, "%s what held/%s had under the digest %s?", what, name, held.Status.Digest) {
 		return errors.New("not decided")

@@ -26,10 +26,10 @@ the owners as they are now. kubectl weir deleted lists the trees that can be res
 each object, and to read the archive's key.
 
   +  is made again
-  ~  is made again without a reference to an owner that is gone, or something that is there is changed
+  ~  is made again without a reference to an owner that is gone, or is there and is changed
   !  gets a new, empty volume, or waits: for an object of its name that is being deleted
-  ✗  is not made: you may not, another object has its name, or its kind, version or namespace is not there
-  ?  is not made, because what stands under its name could not be read
+  ✗  is not made: you may not, another has its name, or its kind, version or namespace is missing
+  ?  is not made: the object that has its name could not be read
   =  is there, or is left to what makes it: ReplicaSets, Pods, EndpointSlices, what has finished
 
 A restore that was stopped is begun again with the same command, and does the rest. Objects of others stay

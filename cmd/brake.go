@@ -32,7 +32,7 @@ func (f *brakeFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most, "most objects that are deleted for owners that were not seen to be deleted: "+
 		"of one kind within an hour, of all kinds within ten minutes, and no more than 500 where that is more than a tenth of a kind; "+
 		"more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
-	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users whose deletes are held past these limits by the webhook, which are garbage collectors; "+
+	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users (garbage collectors) whose deletes the webhook holds past these limits; "+
 		policies.GarbageCollector+" is the built-in one where kube-controller-manager runs with --use-service-account-credentials; default: none. Give the webhook the same flags")
 }
 

@@ -179,9 +179,9 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: as many as eight requests at once about a kind get done")
+	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: no limit but eight requests at once for each kind")
 	fs.StringVar(&f.inProcess, "in-process", inProcessValidate, "Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not said where the webhook is")
-	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how large the records of what was deleted are together, where a policy archives, compressed, in MiB; when they would be larger, the oldest go of the namespace that has more than its share")
+	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how many MiB all records of deleted objects may have together, compressed, where a policy has archive; beyond that, the oldest of a namespace that exceeds its share are purged")
 	forTests(fs, "test-in-process-overlap", &f.overlap, 30*time.Second)
 	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 		"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")

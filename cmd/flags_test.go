@@ -227,7 +227,7 @@ func TestProcessFlags(t *testing.T) {
 
 func TestWebhookNeedsToKnowWhatItsCertificateIsFor(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                             "--webhook-service or --webhook-url: what the certificate is for is not known without it",
+		"":                             "set --webhook-service or --webhook-url: the certificate is made for that address",
 		"--webhook-service a/b":        "",
 		"--webhook-url https://a.test": "",
 		"--webhook-certificates files --webhook-cert-dir d": "",

@@ -71,7 +71,7 @@ type webhookFlags struct {
 func (f *webhookFlags) check() error {
 	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check(), f.brakeFlags.check()}
 	if !f.set() && f.certificates != certificatesFiles {
-		errs = append(errs, errors.New("--webhook-service or --webhook-url: what the certificate is for is not known without it"))
+		errs = append(errs, errors.New("set --webhook-service or --webhook-url: the certificate is made for that address"))
 	}
 	return errors.Join(errs...)
 }

@@ -120,7 +120,7 @@ func (p *planning) judge(i *item) {
 		}
 	}
 	if why := p.Unread[i.ref]; why != "" {
-		s.Outcome, s.Why = Unknown, "what stands under its name could not be read: "+why
+		s.Outcome, s.Why = Unknown, "the object that has its name could not be read: "+why
 		return
 	}
 	switch {

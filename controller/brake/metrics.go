@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"conclusion", "answer"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_held_objects",
-			Help: "Objects that are not deleted before a person has decided, with what would go with them, by the kind of their owners; requested.KIND are objects of a kind that were deleted by request, and held by a policy's brake.",
+			Help: "Objects that are held until a person decides, with all that would be deleted with them, by the kind of their owners; requested.KIND: objects of a kind that were deleted by request, held by a policy's brake.",
 		}, []string{"owners"}),
 	}
 	reg.MustRegister(m.inferred, m.held)

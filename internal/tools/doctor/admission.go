@@ -38,7 +38,7 @@ func (f *Facts) admission() (out []Finding) {
 	}
 	if f.Admission == nil {
 		return []Finding{{About: "admission", Grade: Unknown,
-			Says: "whether admission policies let only the cluster's own collectors through is not known: " + f.why("admission")}}
+			Says: "cannot tell whether admission policies let only the cluster's own collectors through: " + f.why("admission")}}
 	}
 	for _, a := range *f.Admission {
 		out = append(out, Finding{About: a.Name, Grade: Warning,

@@ -103,10 +103,10 @@ func TestBrakeUsersAreThoseWhoCollect(t *testing.T) {
 		want     Grade
 		says     string
 	}{
-		"who collects is named":     {[]Manager{{"a", "*", "system:gc"}}, OK, "what ada, system:gc deletes is held past the limits, by the webhook"},
-		"who does not, need not be": {[]Manager{{"a", "*", "system:gc"}, {"b", "*,-garbagecollector", "bob"}}, OK, "what ada, system:gc deletes"},
-		"the second is not":         {[]Manager{{"a", "*", "system:gc"}, {"b", "*", "bob"}}, Warning, "b deletes as bob, which is none of the users whose deletes are held (ada, system:gc): its deletes are not held"},
-		"they are not seen":         {nil, Unknown, "what ada, system:gc deletes is held past the limits, by the webhook; whether the cluster's garbage collector is one of them is not known"},
+		"who collects is named":     {[]Manager{{"a", "*", "system:gc"}}, OK, "the webhook holds deletes above the limits by ada, system:gc"},
+		"who does not, need not be": {[]Manager{{"a", "*", "system:gc"}, {"b", "*,-garbagecollector", "bob"}}, OK, "the webhook holds deletes above"},
+		"the second is not":         {[]Manager{{"a", "*", "system:gc"}, {"b", "*", "bob"}}, Warning, "b deletes as bob, which is not among the users whose deletes are held (ada, system:gc): its deletes are not held"},
+		"they are not seen":         {nil, Unknown, "the webhook holds deletes above the limits by ada, system:gc; cannot tell whether the cluster's garbage collector is one of them"},
 	} {
 		f := well(Companion)
 		f.Managers, f.Flags.BrakeUsers = &c.managers, []string{"ada", "system:gc"}

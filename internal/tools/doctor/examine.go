@@ -102,9 +102,9 @@ func (f *Facts) collector() Finding {
 	}
 	switch {
 	case !known:
-		c.Grade, c.Says, c.Do = Unknown, "whether a garbage collector works is not known: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
+		c.Grade, c.Says, c.Do = Unknown, "cannot tell whether a garbage collector works: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
 	case works && f.migrates() && (f.Tried == nil || f.waits()):
-		c.Grade, c.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
+		c.Grade, c.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the migration Lease"
 	case works && f.Mode == Replace:
 		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir does not work beside another", off
 	case works:
@@ -167,9 +167,9 @@ func (f *Facts) namespaceController() Finding {
 	}
 	switch by, works, known := f.byFlags("namespace controller", Manager.drains); {
 	case !known:
-		n.Grade, n.Says = Unknown, "whether one works is not known: "+by
+		n.Grade, n.Says = Unknown, "cannot tell whether one works: "+by
 	case works && f.drains() && f.migrates():
-		n.Grade, n.Says = Warning, "one other than Weir is there ("+by+"); whether it waits for the migration Lease is not seen from here"
+		n.Grade, n.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the migration Lease"
 	case works && f.drains():
 		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"): both empty namespaces, and "+
 			"the other one knows no waves",
@@ -196,7 +196,7 @@ func (f *Facts) mode() Finding {
 	m := Finding{About: "mode", Grade: OK}
 	switch {
 	case f.Managers == nil:
-		m.Grade, m.Says = Unknown, "companion fits every cluster; whether the flags of kube-controller-manager can be changed is not known: "+f.why("managers")
+		m.Grade, m.Says = Unknown, "companion fits every cluster; cannot tell whether the flags of kube-controller-manager can be changed: "+f.why("managers")
 	case len(*f.Managers) == 0:
 		m.Says = "companion: kube-controller-manager is no pod of this cluster, as in managed clusters, so its controllers can hardly be turned off"
 		if f.Mode == Replace {
@@ -214,7 +214,7 @@ func (f *Facts) leader() Finding {
 	case f.Mode == Shadow:
 		l.Grade, l.Says = OK, "in shadow mode Weir holds no Lease, and changes nothing: weir shadow says what it found"
 	case f.WeirLease == nil:
-		l.Grade, l.Says = Unknown, "whether a controller of Weir leads is not known: "+f.why("weirLease")
+		l.Grade, l.Says = Unknown, "cannot tell whether a controller of Weir leads: "+f.why("weirLease")
 	case f.WeirLease.Holder == "":
 		l.Grade, l.Says = Warning, "no controller of Weir holds the Lease weir-controller: Weir does not run here, or not with --leader-elect"
 	case f.WeirLease.Expired:
@@ -282,7 +282,7 @@ var policyKinds = []string{"deletionpolicies", "ownerreferencepolicies", "drainp
 func (f *Facts) definitions() []Finding {
 	d := Finding{About: "policies", Grade: OK}
 	if f.Definitions == nil {
-		d.Grade, d.Says = Unknown, "whether the kinds of policies are served is not known: "+f.why("definitions")
+		d.Grade, d.Says = Unknown, "cannot tell whether the kinds of policies are served: "+f.why("definitions")
 		return []Finding{d}
 	}
 	var missing []string
@@ -335,7 +335,7 @@ func (p *Policy) findings() (out []Finding) {
 		out = append(out, Finding{About: p.Name, Grade: grade, Says: b.Type + " is False (" + b.Reason + "): " + b.Message})
 	}
 	if p.Unknown != "" {
-		out = append(out, Finding{About: p.Name, Grade: Unknown, Says: "whether it is in force is not known: " + p.Unknown,
+		out = append(out, Finding{About: p.Name, Grade: Unknown, Says: "cannot tell whether it is in force: " + p.Unknown,
 			Do: "see that a controller of Weir leads, and its log: it writes into the status of policies whether they are in force"})
 	}
 	return out

@@ -84,7 +84,7 @@ func TestExamine(t *testing.T) {
 		}, []string{"problem DeletionPolicy/safe: Ready is False (Invalid): spec: no", "warning DeletionPolicy/safe: Resolved is False (NotServed): podz"}},
 		"whether policies are in force is not known": {Companion, func(f *Facts) {
 			f.Policies = &[]Policy{{Name: "DeletionPolicy/new", Unknown: "no controller has looked at it"}, {Name: "DeletionPolicy/safe"}}
-		}, []string{"unknown DeletionPolicy/new: whether it is in force is not known: no controller has looked at it"}},
+		}, []string{"unknown DeletionPolicy/new: cannot tell whether it is in force: no controller has looked at it"}},
 		"shadow mode enforces no policy, whatever its status says": {Shadow, func(f *Facts) {
 			f.Webhooks, f.Policies = &[]string{}, &[]Policy{{Name: "DeletionPolicy/left", Unknown: "no controller has looked at it"}, {Name: "DeletionPolicy/safe", Bad: []Bad{{"Enforced", "NotAsked", "no", true}}}}
 		}, nil},
@@ -108,11 +108,11 @@ func TestExamine(t *testing.T) {
 		}, []string{"problem brake: does not serve heldcollections"}},
 		"the built-in collector is held": {Companion, func(f *Facts) { f.Flags.BrakeUsers = []string{"other", "system:gc"} }, nil},
 		"one that deletes under another name is not": {Companion, func(f *Facts) { f.Flags.BrakeUsers = []string{"other", "another"} }, []string{
-			"warning brake: kube-controller-manager-a deletes as system:gc, which is none of the users whose deletes are held (other, another)"}},
+			"warning brake: kube-controller-manager-a deletes as system:gc, which is not among the users whose deletes are held (other, another)"}},
 		"one that is not seen may be": {Companion, func(f *Facts) {
 			f.Managers, f.Tried, f.Flags.BrakeUsers = &none, &Tried{Deleted: true}, []string{"system:gc"}
 		}, []string{
-			"unknown namespace controller: a holds its Lease", "unknown brake: whether the cluster's garbage collector is one of them is not known"}},
+			"unknown namespace controller: a holds its Lease", "unknown brake: cannot tell whether the cluster's garbage collector is one of them"}},
 		"brake users are of companion mode":       {Replace, func(f *Facts) { f.Flags.BrakeUsers = []string{"other"} }, nil},
 		"Weir collects under the migration Lease": {Replace, migrating(&Lease{Holder: "weir_web-1_1"}), nil},
 		"another does":          {Replace, migrating(&Lease{Holder: "kcm-1"}), []string{"warning migration Lease: another process collects under kube-system/collectors (kcm-1), and Weir waits"}},
@@ -122,7 +122,7 @@ func TestExamine(t *testing.T) {
 		"it waits for the migration Lease, or not": {Replace, func(f *Facts) {
 			migrating(&Lease{Holder: "weir_web-1_1"})(f)
 			f.Canary, (*f.Managers)[0].Controllers = nil, "garbage-collector-controller,namespace-controller"
-		}, []string{"warning garbage collector: whether it waits for the migration Lease is not seen", "warning namespace controller: whether it waits for the migration Lease is not seen"}},
+		}, []string{"warning garbage collector: doctor cannot see whether it waits for the migration Lease", "warning namespace controller: doctor cannot see whether it waits for the migration Lease"}},
 		"namespaces are left to the built-in controller, as is wanted": {Replace, func(f *Facts) {
 			f.Flags.LeavesNamespaces, (*f.Managers)[0].Controllers = true, "*,-garbage-collector-controller"
 		}, nil},
@@ -138,7 +138,7 @@ func TestExamine(t *testing.T) {
 		"the one that works may be who holds it": {Replace, func(f *Facts) {
 			migrating(&Lease{Holder: "kcm-1"})(f)
 			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}
-		}, []string{"warning garbage collector: is not seen from here", "warning migration Lease: Weir waits for it"}},
+		}, []string{"warning garbage collector: doctor cannot see whether it waits", "warning migration Lease: Weir waits for it"}},
 		"it does not wait": {Replace, func(f *Facts) {
 			migrating(&Lease{Holder: "weir_web-1_1"})(f)
 			f.Canary, f.Tried = &young, &Tried{Deleted: true, Took: time.Second}

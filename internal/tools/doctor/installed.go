@@ -17,7 +17,7 @@ const heldKind = "heldcollections"
 // is none.
 func (f *Facts) installed() (out []Finding) {
 	if f.Flags == nil {
-		return []Finding{{About: "flags", Grade: Unknown, Says: "whether there are a migration Lease and users whose deletes are held is not known: " + f.why("flags")}}
+		return []Finding{{About: "flags", Grade: Unknown, Says: "cannot tell whether a migration Lease is used and whose deletes are held: " + f.why("flags")}}
 	}
 	if f.Mode == Replace && f.Flags.MigrationLease != "" {
 		out = append(out, f.migration())
@@ -64,15 +64,15 @@ func (f *Facts) waits() bool {
 // brakeUsers says whether the cluster's garbage collector is one of those whose deletes are held.
 func (f *Facts) brakeUsers() Finding {
 	users := strings.Join(f.Flags.BrakeUsers, ", ")
-	b := Finding{About: "brake", Grade: OK, Says: "what " + users + " deletes is held past the limits, by the webhook"}
+	b := Finding{About: "brake", Grade: OK, Says: "the webhook holds deletes above the limits by " + users}
 	if f.Managers == nil || len(*f.Managers) == 0 {
 		b.Grade = Unknown
-		b.Says += "; whether the cluster's garbage collector is one of them is not known, because kube-controller-manager is not seen"
+		b.Says += "; cannot tell whether the cluster's garbage collector is one of them, because kube-controller-manager is not seen"
 		return b
 	}
 	for _, m := range *f.Managers {
 		if m.collects() && !slices.Contains(f.Flags.BrakeUsers, m.User) {
-			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is none of the users whose deletes are held (%s): its deletes are not held", m.Name, m.User, users)
+			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is not among the users whose deletes are held (%s): its deletes are not held", m.Name, m.User, users)
 			b.Do = "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in controller.brake.users"
 			return b
 		}
@@ -89,7 +89,7 @@ func (f *Facts) asked() []Finding {
 	switch f.Asked.Status {
 	case "True":
 	case "False":
-		a.Grade, a.Do = Problem, "see the logs of weir-webhook, and the condition Enforced of policies: until then the API server goes by their failurePolicy"
+		a.Grade, a.Do = Problem, "see the logs of weir-webhook, and the condition Enforced of policies: until then their failurePolicy decides"
 	default:
 		a.Grade = Unknown
 	}

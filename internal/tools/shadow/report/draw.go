@@ -23,7 +23,7 @@ func (r *Report) Draw(out io.Writer) error {
 	}
 	r.drawUnseen(p)
 	if r.Faults > 0 {
-		p.line("Weir was wrong about %s, which its log names: what it compared by that says nothing.", words.Count(r.Faults, "object", "objects"))
+		p.line("Weir's graph was wrong about %s, which its log names, so the comparison is not reliable.", words.Count(r.Faults, "object", "objects"))
 	}
 	r.drawObjects(p)
 	if of := r.Decisions[Drain]; of != nil {
@@ -33,7 +33,7 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
 	}
 	if r.ForgottenWrites > 0 {
-		p.line("%d writes of references were not remembered, because there were too many at once: a difference that follows from one is not told to be on purpose.", r.ForgottenWrites)
+		p.line("%d writes of owner references were not recorded, because there were too many at once: a difference that one of them caused is not shown as on purpose.", r.ForgottenWrites)
 	}
 	if len(r.Differences)+r.More == 0 {
 		p.line("No difference%s.", map[bool]string{true: " but those on purpose"}[len(r.OnPurpose) > 0])

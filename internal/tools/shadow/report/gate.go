@@ -60,7 +60,7 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 	}
 	errs = append(errs, r.notSeen(g.Accept)...)
 	if r.Faults > 0 {
-		errs = append(errs, fmt.Errorf("it was wrong about %s, which is a bug, and what it compared by that says nothing: report what its log names, and start it again to compare from the beginning",
+		errs = append(errs, fmt.Errorf("its graph was wrong about %s, which is a bug, so the comparison is not reliable: report what its log names, and restart it to compare from the beginning",
 			words.Count(r.Faults, "object", "objects")))
 	}
 	if n := len(r.Differences) + r.More; n > 0 {

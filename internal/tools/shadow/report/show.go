@@ -29,7 +29,7 @@ func Read(in io.Reader) (*Report, error) {
 	err := d.Decode(&r)
 	switch {
 	case err != nil && limited.N <= 0:
-		return nil, fmt.Errorf("it has more than %d MiB: it is none of a weir in shadow mode", Most>>20)
+		return nil, fmt.Errorf("it has more than %d MiB: it is not a report of shadow mode", Most>>20)
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -41,7 +41,7 @@ func Read(in io.Reader) (*Report, error) {
 		return nil, errors.New("more follows it: a report is read alone, so that what it shows is all there is")
 	}
 	if r.Since.IsZero() || r.At.IsZero() {
-		return nil, errors.New("it is none of a weir in shadow mode")
+		return nil, errors.New("it is not a report of shadow mode")
 	}
 	return &r, nil
 }
