@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestDocumentsNameFilesThatExist: who reads how Weir is made, or how to change it, finds what that
@@ -38,6 +39,34 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 		if len(named) == 0 {
 			t.Errorf("%s: found no name of a file", document)
 		}
+	}
+}
+
+// TestLinesOfDocumentsFit into 100 columns, but for tables, links and what a console shows.
+func TestLinesOfDocumentsFit(t *testing.T) {
+	lines := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && slices.Contains([]string{".git", "bin", "artifacts"}, d.Name()) {
+			return filepath.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		shown := false
+		for n, line := range strings.Split(read(t, path), "\n") {
+			text := strings.TrimSpace(line)
+			if strings.HasPrefix(text, "```") {
+				shown = !shown
+			}
+			lines++
+			if utf8.RuneCountInString(line) > 100 && !shown && !strings.HasPrefix(text, "|") && strings.Count(text, " ") > 2 {
+				t.Errorf("%s:%d has %d columns", path, n+1, utf8.RuneCountInString(line))
+			}
+		}
+		return nil
+	})
+	if err != nil || lines < 1000 {
+		t.Errorf("%d lines were looked at: %v", lines, err)
 	}
 }
 

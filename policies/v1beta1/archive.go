@@ -61,7 +61,8 @@ const (
 )
 
 // DeletedTree is what was deleted with one object: the object, and all that it owned, or that was
-// in it. Its objects are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace unwraps.
+// in it. Its objects are in ArchiveChunks, sealed with a key that only a Secret in Weir's namespace
+// unwraps.
 //
 // Weir writes it. Who deletes it purges the tree: the key is gone with it, and without the key the
 // chunks are noise, also those that are not collected yet. Backups of etcd may still have both.

@@ -45,7 +45,7 @@ type DeletionPolicy struct {
 // +kubebuilder:validation:XValidation:rule="has(self.propagation) || has(self.protection) || has(self.brake) || has(self.archive)",message="set propagation, protection, brake or archive: a policy without any asks for nothing"
 // +kubebuilder:validation:XValidation:rule="!(has(self.match.users) || has(self.match.groups) || has(self.match.serviceAccounts)) || !has(self.brake) && !has(self.archive) && (!has(self.propagation) || !has(self.propagation.default) && !has(self.propagation.dependents) && (!has(self.propagation.annotation) || self.propagation.annotation != 'Allow'))",message="a policy for some users can have protection and propagation.allowed: what brake, archive and the rest of propagation do is prepared on the object, before anyone asks to delete it"
 type DeletionPolicySpec struct {
-	// match says which objects the policy is about. Its conditions are always evaluated as for the
+	// match says which objects the policy matches. Its conditions are always evaluated as for the
 	// DELETE of the object: object is null, oldObject is the object.
 	//
 	// +required

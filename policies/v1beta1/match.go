@@ -2,9 +2,9 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Match says which objects a policy is about: those that pass all of its parts.
+// Match says which objects a policy matches: those that pass all of its parts.
 type Match struct {
-	// resources are the kinds that the policy is about, in any version. Webhook configurations and
+	// resources are the kinds that the policy matches, in any version. Webhook configurations and
 	// admission policies cannot be named: the API server asks no webhook about them.
 	//
 	// +required
@@ -23,7 +23,7 @@ type Match struct {
 	// +listType=atomic
 	ExcludeResources []ResourceRule `json:"excludeResources,omitempty"`
 
-	// resourceNames are the names of the objects that the policy is about. Left out, any.
+	// resourceNames are the names of the objects that the policy matches. Left out, any.
 	//
 	// +optional
 	// +kubebuilder:validation:MinItems=1

@@ -39,7 +39,7 @@ type OwnerReferencePolicy struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.blockOwnerDeletion != 'Allow' || self.changes != 'Allow' || has(self.rules)",message="set blockOwnerDeletion, changes or rules: a policy without any asks for nothing"
 type OwnerReferencePolicySpec struct {
-	// match says which dependents the policy is about.
+	// match says which dependents the policy matches.
 	//
 	// +required
 	Match Match `json:"match,omitzero"`

@@ -76,7 +76,7 @@ const (
 	ReasonNotCounted = "NotCounted"
 
 	// ConditionResolved is True while every resource that the policy names is served. Where none is, be it that its
-	// CustomResourceDefinition is not installed yet, the policy is about nothing; of what is served it holds.
+	// CustomResourceDefinition is not installed yet, the policy matches nothing; of what is served it holds.
 	ConditionResolved = "Resolved"
 	// ReasonServed: all are.
 	ReasonServed = "Served"
@@ -121,7 +121,7 @@ type PolicyStatus struct {
 	// +listType=set
 	Excluded []string `json:"excluded,omitempty"`
 
-	// matched is how many objects the policy is about; of a DrainPolicy, how many namespaces. Left
+	// matched is how many objects the policy matches; of a DrainPolicy, how many namespaces. Left
 	// out, they were not counted yet, or are not, because conditions look beyond metadata.
 	//
 	// +optional

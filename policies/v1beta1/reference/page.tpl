@@ -27,7 +27,7 @@ What refuses or holds applies of each. Of what there can be one, that of the pol
 {{ range .SortedKinds }}{{ template "type" ($group.TypeForKind .) }}{{ end }}
 ## Types of their fields
 
-{{ range .SortedTypes }}{{ if and (not .GVK) (markdownShouldRenderType .) }}{{ template "type" . }}{{ end }}{{ end }}
+{{ range .SortedTypes }}{{ if and (not .GVK) (markdownShouldRenderType .) (ne .Name "PolicyMessage") }}{{ template "type" . }}{{ end }}{{ end }}
 {{- end }}
 ## Labels, annotations and finalizers
 

@@ -6,7 +6,7 @@
 {{ end }}
 {{- with index .Markers "kubebuilder:validation:XValidation" }}Must hold:
 {{ range . }}
-* {{ .Message }}
+* {{ wrapWith 96 "\n  " .Message }}
 {{- end }}
 
 {{ end }}
@@ -21,7 +21,11 @@
 {{ else if .Members -}}
 | field | what it says | default |
 |---|---|---|
-{{ range .Members }}| `{{ .Name }}`{{ if has "Required: {}" .Validation }}, required{{ end }}, {{ markdownRenderType .Type }} | {{ template "cell" (regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "") }} | {{ markdownRenderDefault .Default }} |
+{{ $kind := .Name -}}
+{{ $of := "DeletionPolicySpec" -}}
+{{ if hasSuffix "Status" $kind }}{{ $of = "DeletionPolicyStatus" }}{{ end -}}
+{{ $again := and (regexMatch "^((Drain|OwnerReference)Policy(Spec|Status)|PolicyStatus)$" $kind) (ne $kind "DrainPolicySpec") -}}
+{{ range .Members }}| `{{ .Name }}`{{ if has "Required: {}" .Validation }}, required{{ end }}, {{ markdownRenderType .Type }} | {{ if and $again (has .Name (list "conditions" "excluded" "matched" "message" "messageExpression")) }}as in [{{ $of }}](#{{ lower $of }}){{ else }}{{ template "cell" (regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "") }}{{ end }} | {{ markdownRenderDefault .Default }} |
 {{ end }}
 {{ end -}}
 {{ end -}}
