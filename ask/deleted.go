@@ -71,7 +71,7 @@ func deletedCommand() *cobra.Command {
 		Use:   "deleted",
 		Short: "Show what was deleted and can be restored",
 		Long: `Show the trees of deleted objects that Weir has recorded, the newest first: the object whose delete was asked for, how
-many objects went with it, and until when they are kept. A DeletionPolicy with archive says what is recorded.`,
+many objects were deleted with it, and until when they are kept. A DeletionPolicy with archive says what is recorded.`,
 		Example: `  kubectl weir deleted
   kubectl weir deleted -n shop --since 2h`,
 		Args: cobra.NoArgs,

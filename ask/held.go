@@ -21,7 +21,7 @@ import (
 const heldHelp = `Show what Weir holds until a person decides. With a name: why, and the plan of what is deleted if
 it proceeds.
 
---proceed has it deleted. --discard keeps it: references to owners that are gone are taken off, and nothing is deleted.
+--proceed has it deleted. --discard keeps it: references to owners that are gone are removed, and nothing is deleted.
 A decision is about what was held when this command began; what is found later stays held. It is a patch of the
 HeldCollection, which the role weir-decider may do.`
 
@@ -60,7 +60,7 @@ func heldCommand() *cobra.Command {
 	h.register(cmd, "wide", "json", "yaml")
 	cmd.Flags().BoolVar(&h.proceed, "proceed", false, "have deleted what is held")
 	cmd.Flags().BoolVar(&h.discard, "discard", false,
-		"keep what is held, and take off its references to owners that are gone")
+		"keep what is held, and remove its references to owners that are gone")
 	cmd.Flags().BoolVar(&h.yes, "yes", false, "decide without being asked")
 	cmd.MarkFlagsMutuallyExclusive("proceed", "discard")
 	return cmd

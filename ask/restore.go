@@ -21,7 +21,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-const restoreHelp = `Make deleted objects again, with all that went with them: in an order in which owners come first, and with references to
+const restoreHelp = `Make deleted objects again, with all that was deleted with them: in an order in which owners come first, and with references to
 the owners as they are now. kubectl weir deleted lists the trees that can be restored. It is done with your own rights: you need those to create
 each object, and to read the archive's key.
 
@@ -48,7 +48,7 @@ func restoreCommand() *cobra.Command {
 	r := &restoring{archived: archived{asking: newAsking()}}
 	cmd := &cobra.Command{
 		Use:   "restore TREE",
-		Short: "Make deleted objects again, with all that went with them",
+		Short: "Make deleted objects again, with all that was deleted with them",
 		Long:  restoreHelp,
 		Example: `  kubectl weir restore web-5kq2x7wd --plan
   kubectl weir restore web-5kq2x7wd

@@ -144,7 +144,7 @@ func orphaningWaitsForWhatMayNotBeChanged(w *fixture) {
 	if left, err := w.left(w.Context(), []string{"boss", "free", "held"}); err != nil || len(left) != 3 {
 		w.Errorf("left: %v, %v; want all", left, err)
 	}
-	if e := w.awaitEvent("held", "CollectionRefused"); !strings.Contains(e.Message, "cannot take owner references off it") {
+	if e := w.awaitEvent("held", "CollectionRefused"); !strings.Contains(e.Message, "cannot remove owner references from it") {
 		w.Errorf("the Event says: %s", e.Message)
 	}
 	h.allow()

@@ -34,7 +34,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	}
 	leaf, by := "configmaps/"+w.namespace+"/leaf", w.namespace+".example.com"
 
-	w.mustSay(why("cm", "boss"), "Tried, as a dry run:", "to take the finalizers off configmaps/"+w.namespace+"/boss: accepted", "to delete "+leaf+": accepted")
+	w.mustSay(why("cm", "boss"), "Tried, as a dry run:", "to remove the finalizers of configmaps/"+w.namespace+"/boss: accepted", "to delete "+leaf+": accepted")
 	w.mustSay(why("cm", "boss", "--as", weirUser, "--as-group", "system:masters"), `a request that has to succeed first, to delete `+leaf+`: admission webhook "`+by+`" denied the request: not today`,
 		"Who has to act: whoever runs the admission webhook "+by, "to delete "+leaf+": refused")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view-" + w.namespace},
@@ -57,7 +57,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 
 	policy := w.refuseOfSecrets(admissionregistrationv1.Update)
 	w.until("the policy is in force", func(context.Context) (bool, error) {
-		return strings.Contains(why("secret", "held"), "refuses a request that has to succeed first, to take the finalizers off secrets/"+w.namespace+"/held: "), nil
+		return strings.Contains(why("secret", "held"), "refuses a request that has to succeed first, to remove the finalizers of secrets/"+w.namespace+"/held: "), nil
 	})
 	w.mustSay(why("secret", "held"), "1. The finalizer example.com/hold holds it", "Who has to act: whoever wrote the ValidatingAdmissionPolicy "+policy)
 

@@ -40,10 +40,10 @@ func faults(w *fixture) []fault {
 	}
 	return []fault{
 		{name: "load balancer", finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}, causes: []wanted{{"the cloud's service controller", []string{
-			"the finalizer service.kubernetes.io/load-balancer-cleanup holds it: ", "takes it off when the load balancer is deleted",
+			"the finalizer service.kubernetes.io/load-balancer-cleanup holds it: ", "removes it when the load balancer is deleted",
 			"the Lease kube-system/cloud-controller-manager, by which its component says that it is there, does not exist"}}}},
 		{name: "job tracking", finalizers: []string{"batch.kubernetes.io/job-tracking"}, causes: []wanted{{"kube-controller-manager (Job controller)", []string{
-			"the finalizer batch.kubernetes.io/job-tracking holds it: ", "takes it off when the pod is counted in its Job's status"}}}},
+			"the finalizer batch.kubernetes.io/job-tracking holds it: ", "removes it when the pod is counted in its Job's status"}}}},
 		{name: "component gone", finalizers: []string{"example.com/gone"}, causes: []wanted{{"the component behind the finalizer example.com/gone", []string{
 			"the finalizer example.com/gone holds it", `written by the field manager "vanished"`, `runs something that is named "vanished": the component may be gone`}}}},
 		{name: "leaf held", dependents: "sec middle-OWNER owners=(OWNER!block)\ncm leaf-held-OWNER owners=(middle-OWNER!block) finalizers=(example.com/hold)", propagation: foreground,

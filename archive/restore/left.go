@@ -64,7 +64,7 @@ func (p *planning) left(i *item) string {
 		}
 	case "persistentvolumes":
 		if policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeReclaimPolicy"); policy == "Delete" {
-			return "its data went with it: it was to be deleted when it was released"
+			return "its data was deleted with it: its reclaim policy was Delete"
 		}
 	}
 	return p.derived(i)

@@ -88,18 +88,18 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		want    string
 	}{
 		"held by a brake": {boss, "boss", Facts{Held: held, Events: []corev1.Event{onHold}}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, which waits until a person decides: 30 objects would also be deleted.
+1. The finalizer weir.dev/propagation holds it: Weir's controller removes it when the propagation of the policy is carried out, which waits until a person decides: 30 objects would also be deleted.
    Who has to act: a person who decides.
    Evidence: the Event DeletionHeld on ConfigMap x/boss, 2m ago: the deletion is held until a person decides.
    To see more: kubectl get held requested.configmaps -o wide
 `},
 		"perhaps held by a brake": {boss, "boss", Facts{Held: many}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out, which may wait until a person decides: 40 deletions of configmaps are held.
+1. The finalizer weir.dev/propagation holds it: Weir's controller removes it when the propagation of the policy is carried out, which may wait until a person decides: 40 deletions of configmaps are held.
    Who has to act: a person who decides.
    To see more: kubectl get held requested.configmaps -o wide
 `},
 		"recorded before it goes": {boss, "boss", Facts{Enforcement: &Enforcement{Archive: "undo"}}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out.
+1. The finalizer weir.dev/propagation holds it: Weir's controller removes it when the propagation of the policy is carried out.
    Who has to act: Weir's controller.
    Evidence: policy undo has it recorded before it goes: kubectl weir deleted.
    To see more: kubectl get deletionpolicies.weir.dev -o wide
@@ -167,20 +167,20 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what Weir is refused to let go": {boss, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
-1. The finalizer weir.dev/propagation holds it: Weir's controller takes it off when the propagation of the policy is carried out.
+1. The finalizer weir.dev/propagation holds it: Weir's controller removes it when the propagation of the policy is carried out.
    Who has to act: whoever runs the admission webhook guard.example.com.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what is not valid any more": {foreground, "boss", Facts{Events: []corev1.Event{
-			said(v1beta1.ReasonCollectionRefused, "boss", "boss", `cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
+			said(v1beta1.ReasonCollectionRefused, "boss", "boss", `cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
 1. Foreground deletion, and nothing blocks it any more: the garbage collector has to remove its finalizer.
    Who has to act: whoever makes ConfigMap "boss" valid again: its writer, or whoever writes the schema of its kind.
-   Evidence: Weir's controller is refused at ConfigMap x/boss: cannot take the finalizer foregroundDeletion off it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
+   Evidence: Weir's controller is refused at ConfigMap x/boss: cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl weir tree -n x configmaps boss
 `},
 		"a claim that is reserved for something else than a pod": {claim, "c", Facts{Object: wholeOf(t, "{status: {reservedFor: [{apiGroup: scheduling.example.com, resource: groups, name: g}]}}")}, "", `
-1. The finalizer resource.kubernetes.io/delete-protection holds it: kube-controller-manager (resource claims) takes it off when the resource claim is reserved for nothing any more.
+1. The finalizer resource.kubernetes.io/delete-protection holds it: kube-controller-manager (resource claims) removes it when the resource claim is reserved for nothing any more.
    Who has to act: whoever runs groups.scheduling.example.com/g.
    Evidence: its status says that it is reserved for groups.scheduling.example.com/g.
    To see more: kubectl -n x describe resourceclaim c

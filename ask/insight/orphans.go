@@ -91,7 +91,7 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 	var b strings.Builder
 	for _, fate := range []struct{ name, title string }{
 		{"delete", "A garbage collector deletes these"},
-		{"release", "A garbage collector takes references off these, and keeps them"},
+		{"release", "A garbage collector removes references from these, and keeps them"},
 		{"keep", "These are kept, because their owners cannot be determined"},
 		{"protected", "These were kept when their owners were deleted, and Weir removed their references to them"},
 	} {

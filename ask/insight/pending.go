@@ -360,7 +360,7 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 func (w *World) finalizer(v *graph.View, name string) Cause {
 	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name, holder: objectOf(v)}
 	if f, ok := KnownFinalizer(name); ok {
-		c.What += ": " + f.Component + " takes it off when " + f.WaitsFor
+		c.What += ": " + f.Component + " removes it when " + f.WaitsFor
 		look := f.Look
 		if v.Namespace == "" {
 			look = strings.Replace(look, " -n NAMESPACE", "", 1)

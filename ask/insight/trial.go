@@ -201,7 +201,7 @@ func (t *Trial) words() string {
 	if t.Request == Delete {
 		return "to delete " + t.String()
 	}
-	return "to take the finalizers off " + t.String()
+	return "to remove the finalizers of " + t.String()
 }
 
 // told says in a line how a trial ended.

@@ -52,10 +52,10 @@ func TestRefusalsNameWhoRefuses(t *testing.T) {
 		trial := Trial{Object: Object{Kind: "configmaps", Namespace: "shop", Name: "x"}, Request: Unfinalize}
 		trial.Answered(c.reason, c.message)
 		cause, ok := trial.Cause()
-		if ok != c.refused || cause.Actor != c.actor || c.refused && !strings.Contains(cause.What, "to take the finalizers off configmaps/shop/x: "+c.message) {
+		if ok != c.refused || cause.Actor != c.actor || c.refused && !strings.Contains(cause.What, "to remove the finalizers of configmaps/shop/x: "+c.message) {
 			t.Errorf("%s %s: refused %v, %q\n%s", c.reason, c.message, ok, cause.Actor, cause.What)
 		}
-		if told := trial.told(); !strings.HasPrefix(told, "to take the finalizers off configmaps/shop/x: "+c.isTold) {
+		if told := trial.told(); !strings.HasPrefix(told, "to remove the finalizers of configmaps/shop/x: "+c.isTold) {
 			t.Errorf("%s %s is told as %q", c.reason, c.message, told)
 		}
 	}

@@ -33,7 +33,7 @@ const (
 	ownersKey = "owners"
 	aboutKey  = "about"
 	about     = "Owners that Weir saw deleted, and how many references to them were left: KIND UID " +
-		"REFERENCES. A Weir that starts goes on with what they left, if they are not there, where it would " +
+		"REFERENCES. A Weir that starts deletes what they left, if a live read does not find them, where it would " +
 		"hold it otherwise. Deleting or changing this ConfigMap deletes nothing."
 )
 
@@ -100,7 +100,7 @@ func (e *endings) recall(ctx context.Context) {
 		e.Store.Apply(of)
 	}
 	if len(all) > 0 {
-		e.Log.Info("goes on with what was asked for before Weir was restarted", "owners", len(all))
+		e.Log.Info("continues with what was asked for before Weir was restarted", "owners", len(all))
 	}
 }
 

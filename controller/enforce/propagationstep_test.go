@@ -109,7 +109,7 @@ func TestNextStepOfADeletion(t *testing.T) {
 	brake := enforcementOf(t, "brake: {maxObjects: 5}, propagation: {default: Foreground}", []string{weirs})
 	for want, s := range map[string]deletionState{
 		"wait: " + held[:len(held)-2] + ` until a person decides (kubectl get held -o wide): 6 objects would also be deleted, and DeletionPolicy "p" allows 5`: {goes: 6, held: true},
-		"wait: " + held + `DeletionPolicy "p" limits what is deleted with it, and not all kinds are listed yet: pods`:                                           {goes: 4, uncounted: true, unlisted: "pods"},
+		"wait: " + held + `DeletionPolicy "p" limits what is deleted with it, and not all kinds are listed yet: pods`:                                          {goes: 4, uncounted: true, unlisted: "pods"},
 		`Foreground: DeletionPolicy "p"`: {goes: 6}, // a person has decided
 	} {
 		s.enforcement, s.finalizers = brake, []string{weirs}

@@ -111,8 +111,8 @@ func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 // What is refused is told in words, and not as the verbs are counted by.
 func TestRefusalsAreToldInWords(t *testing.T) {
 	for verb, want := range map[graph.Verb]string{
-		graph.Delete: "delete it", graph.Release: "take owner references off it",
-		graph.Unblock: "keep it from blocking its owners", graph.Unfinalize: "take the finalizer orphan off it",
+		graph.Delete: "delete it", graph.Release: "remove owner references from it",
+		graph.Unblock: "keep it from blocking its owners", graph.Unfinalize: "remove the finalizer orphan from it",
 	} {
 		r, own, _ := newReporter()
 		r.Refused(graph.Action{Verb: verb, Object: web, Finalizer: "orphan", Why: "why"}, request.Refused, errors.New("no"), 1)

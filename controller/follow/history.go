@@ -21,7 +21,7 @@ import (
 
 // Why a write was not sent.
 var (
-	ErrNoContact = errors.New("contact with the API server was lost: nothing is written until the kinds are listed again")
+	ErrNoContact = errors.New("contact with the API server was lost: writes are paused until the kinds are listed again, since its storage may have been restored")
 	ErrRewound   = errors.New("the API server's history went back: what was decided before is void")
 )
 

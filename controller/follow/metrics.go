@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_graph_faults_total",
-			Help: "Objects that an hourly list showed otherwise than the graph, although the watch had come past them; each is repaired, and a bug. What is missing is there and not in the graph, what is outdated is otherwise than in the graph.",
+			Help: "Objects that were wrong in the graph, as an hourly list showed, although the watch had passed them. Each is repaired, and a bug. missing: it was not in the graph; outdated: the graph had another state of it.",
 		}, []string{"group", "resource", "what"}),
 	}
 	reg.MustRegister(m.discoveryErrors, m.rewound, m.faults)

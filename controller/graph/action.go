@@ -35,11 +35,11 @@ func (v Verb) String() string { return verbNames[v] }
 func (a *Action) Words(object string) string {
 	switch a.Verb {
 	case Release:
-		return "take owner references off " + object
+		return "remove owner references from " + object
 	case Unblock:
 		return "keep " + object + " from blocking its owners"
 	case Unfinalize:
-		return "take the finalizer " + a.Finalizer + " off " + object
+		return "remove the finalizer " + a.Finalizer + " from " + object
 	case Keep, Wait, Lookup, Delete:
 	}
 	return a.Verb.String() + " " + object

@@ -58,7 +58,7 @@ func (d *Drainer) departs(name string) {
 	d.mu.Unlock()
 	switch {
 	case full:
-		d.Log.Info("too many namespaces went at once: what turns up late in this one is not looked for", "namespace", name)
+		d.Log.Info("too many namespaces were removed at once: Weir does not look for objects created late in this one", "namespace", name)
 	case leading:
 		d.listen(name)
 		d.wake(name, "it is gone", 0)

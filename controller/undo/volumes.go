@@ -119,7 +119,7 @@ func (r *Recorder) giveBack(ctx context.Context) error {
 			slices.ContainsFunc(trees, func(t v1beta1.DeletedTree) bool { return t.Name == said[1] }) {
 			continue
 		}
-		r.Log.Info("setting the reclaim policy of a volume back: what its claim went with is no longer kept",
+		r.Log.Info("setting the reclaim policy of a volume back: the deleted tree of its claim is no longer kept",
 			"volume", v.Name, "policy", said[0], "tree", said[1])
 		errs = append(errs, r.reclaim(ctx, v, said[0], nil))
 	}

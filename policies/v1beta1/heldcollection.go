@@ -42,7 +42,7 @@ type HeldCollection struct {
 
 // HeldCollectionSpec is what a person decides.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs the digest of what it is about: the status has it"
+// +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs a digest: copy it from the status"
 type HeldCollectionSpec struct {
 	// decision is Proceed to have deleted what has the digest, or Discard to keep it: of the cause
 	// Inferred, its references to owners that are gone are taken off. Left out, everything stays held.

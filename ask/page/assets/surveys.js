@@ -32,7 +32,7 @@ export function pending(params) {
 
 const fates = {
   delete: "A garbage collector deletes these",
-  release: "A garbage collector takes references off these, and keeps them",
+  release: "A garbage collector removes references from these, and keeps them",
   keep: "These are kept, because their owners cannot be determined",
 };
 

@@ -95,10 +95,10 @@ func (r *Report) drawObjects(p *printer) {
 }
 
 func (r *Report) drawNamespaces(p *printer, of map[string]int) {
-	p.line("namespaces: %d went when nothing was left in them, %d before Weir saw that, %d are open; in %d the cluster was not allowed to delete what is in them; %d of all were late.",
+	p.line("namespaces: %d were removed when nothing was left in them, %d before Weir saw that, %d are open; in %d the cluster was not allowed to delete what is in them; %d of all were late.",
 		of[Done], of[Sooner], of["open"], of[Refused], of[Late])
 	if lag := r.NamespaceLagSeconds; of[Done] > 0 {
-		p.line("They went %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+		p.line("They were removed %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
 	}
 }
 
@@ -107,7 +107,7 @@ func (d *Difference) told() string {
 	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
 	switch verb {
 	case Drain:
-		kept = "it went, and Weir would have kept it"
+		kept = "it was removed, and Weir would have kept it"
 	case unfinalizes:
 		kept = "its deletion went on, and Weir would have waited"
 	}

@@ -60,12 +60,12 @@ func TestReportIsDrawn(t *testing.T) {
 			r.Decisions = map[string]map[string]int{Drain: {Done: 1, Sooner: 2, "open": 3, Refused: 4, Late: 5, Kept: 6}}
 			r.LagSeconds, r.NamespaceLagSeconds = Lag{77, 77, 77}, Lag{1, 2, 3}
 		}, head + none +
-			"namespaces: 1 went when nothing was left in them, 2 before Weir saw that, 3 are open; in 4 the cluster was not allowed to delete what is in them; 5 of all were late.\n" +
-			"They went 1.0 s after Weir would have deleted them (median), 99 of 100 within 2.0 s, the last after 3.0 s.\nNo difference.\n"},
+			"namespaces: 1 were removed when nothing was left in them, 2 before Weir saw that, 3 are open; in 4 the cluster was not allowed to delete what is in them; 5 of all were late.\n" +
+			"They were removed 1.0 s after Weir would have deleted them (median), 99 of 100 within 2.0 s, the last after 3.0 s.\nNo difference.\n"},
 		"no namespace went": {func(r *Report) {
 			r.Decisions, r.NamespaceLagSeconds = map[string]map[string]int{Drain: {"open": 1}}, Lag{77, 77, 77}
 		}, head + none +
-			"namespaces: 0 went when nothing was left in them, 0 before Weir saw that, 1 are open; in 0 the cluster was not allowed to delete what is in them; 0 of all were late.\nNo difference.\n"},
+			"namespaces: 0 were removed when nothing was left in them, 0 before Weir saw that, 1 are open; in 0 the cluster was not allowed to delete what is in them; 0 of all were late.\nNo difference.\n"},
 		"differences": {func(r *Report) {
 			r.Differences = []Difference{
 				{At: start, What: Late, Verb: "release", Object: "pods shop/web", Why: "owner is gone", History: steps("release", "kept", "release", "kept"), Skipped: 9},
@@ -87,7 +87,7 @@ func TestReportIsDrawn(t *testing.T) {
     08:01:00 done
   pods shop/job: it was deleted, and Weir would have kept it (in doubt; since 2026-11-23T08:00:00Z)
     08:00:00 gone
-  namespaces shop: it went, and Weir would have kept it (not empty; since 2026-11-23T08:00:00Z)
+  namespaces shop: it was removed, and Weir would have kept it (not empty; since 2026-11-23T08:00:00Z)
   jobs shop/owner: its deletion went on, and Weir would have waited (not all is listed; since 2026-11-23T08:00:00Z)
 `},
 		"differences that are only counted": {func(r *Report) { r.More = 1 }, head + none + "\n1 difference:\n  and 1 more, which are in the log\n"},
