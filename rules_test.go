@@ -157,7 +157,7 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 // ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others
 // begin them in a sync.WaitGroup, which a function waits for.
 var ownGoroutines = map[string]string{
-	"ask/forward.go forward":                  "dialers know no context; what it sends is received, whatever comes",
+	"ask/forward.go forward":                  "dialers know no context; it ends with the context",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
 	"controller/beside/migration.go Hold":     "its end is waited for",
 	"internal/testkit/apitest/watch.go watch": "an API server in memory: they end with the request",

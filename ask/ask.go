@@ -4,10 +4,11 @@
 // It is no part of the weir command: what kubectl's flags and ways to name objects take along is a
 // third of the binary, and weighs on a controller that has no use for it.
 //
-// A command is one goroutine, but for those that forward a port (forward.go), joined when it is
-// closed, and one that shows what is listed (spinner.go), joined when it is read. The server of
-// mcp.go runs one command at a time. Ctrl-C ends the process, as it does kubectl. One lock guards what is remembered of workloads (components.go), for
-// the page, which asks from many; they are read under it, and whoever else wants them waits.
+// A command is one goroutine, but for those that forward a port (forward.go), which end with the
+// context of the command, and one that shows what is listed (spinner.go), joined when it is read.
+// The server of mcp.go runs one command at a time. Ctrl-C ends the process, as it does kubectl. One
+// lock guards what is remembered of workloads (components.go), for the page, which asks from many;
+// they are read under it, and whoever else wants them waits.
 package ask
 
 import (

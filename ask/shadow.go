@@ -100,21 +100,28 @@ func (s *shadowing) askURL(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("/").ResolveReference(&url.URL{Path: report.Path}).String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
+	from := u.JoinPath("/").ResolveReference(&url.URL{Path: report.Path}).String()
+	resp, err := get(ctx, from)
 	if err != nil {
 		return nil, fmt.Errorf("%w; does weir controller --mode shadow run there? It logs its address", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // what was read counts
-	return reportOf(resp, req.URL.String())
+	return reportOf(resp, from)
+}
+
+// get asks for what is at an address, without credentials.
+func get(ctx context.Context, address string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return client.Do(req)
 }
 
 // reportOf is the report that was answered.
 func reportOf(resp *http.Response, from string) (*report.Report, error) {
+	defer func() { _ = resp.Body.Close() }() // what was read counts
 	if resp.StatusCode == http.StatusOK {
 		r, err := report.Read(resp.Body)
 		if err != nil {

@@ -3,7 +3,6 @@ package ask
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,22 +142,13 @@ func (s *shadowing) fileInstead(p *corev1.Pod) string {
 // readPod asks a pod.
 func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod) (*report.Report, error) {
 	name := words.Printable(p.Namespace + "/" + p.Name)
-	conn, err := forward(ctx, config, core, p.Namespace, p.Name, report.Port)
-	if apierrors.IsForbidden(err) {
+	address, err := forward(ctx, config, core, p.Namespace, p.Name, report.Port)
+	if err != nil {
 		return nil, fmt.Errorf("ask pod %s: %w; it takes the right to create pods/portforward in that namespace", name, err)
 	}
+	resp, err := get(ctx, "http://"+address+report.Path)
 	if err != nil {
-		return nil, fmt.Errorf("ask pod %s: %w", name, unanswered(err))
-	}
-	defer conn.Close()
-	resp, err := conn.get(ctx, report.Path)
-	var refused *refusedError
-	if errors.As(err, &refused) {
 		return nil, fmt.Errorf("pod %s does not answer: %w; its weir is older than this command, or has not begun. Update it, or %s", name, err, s.fileInstead(p))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("ask pod %s: %w", name, err)
-	}
-	defer func() { _ = resp.Body.Close() }() // what was read counts
 	return reportOf(resp, "pod "+name)
 }

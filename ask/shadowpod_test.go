@@ -161,10 +161,10 @@ func TestShadowSaysWhyItCannotAskAPod(t *testing.T) {
 		"it waits":       {[]corev1.Pod{pending}, "", "", []string{"does not run", "kubectl -n weir-system describe pod one"}},
 		"companion mode": {[]corev1.Pod{controllerPod("one", 1, "--mode=companion")}, "", "", []string{"the weir of pod weir-system/one runs in companion mode and compares nothing: set mode: shadow"}},
 		"by default":     {[]corev1.Pod{controllerPod("one", 1)}, "--pod one", "", []string{"runs in companion mode"}},
-		"an older Weir":  {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow")}, "", "", []string{"pod weir-system/one does not answer: failed to connect to one:8089: connection refused; its weir is older", "kubectl -n weir-system exec one --kubeconfig=/", "/kubeconfig -- /weir shadow"}},
+		"an older Weir":  {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow")}, "", "", []string{"pod weir-system/one does not answer: ", "; its weir is older", "kubectl -n weir-system exec one --kubeconfig=/", "/kubeconfig -- /weir shadow"}},
 		"no such pod":    {nil, "--pod two", "", []string{"read pod weir-system/two"}},
 		"may not list":   {nil, "", "/pods", []string{"User may not GET /pods", "--pod names it"}},
-		"may not ask":    {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow")}, "", "/portforward", []string{"ask pod weir-system/one", "User may not GET /portforward", "the right to create pods/portforward in that namespace"}},
+		"may not ask":    {[]corev1.Pod{controllerPod("one", 1, "--mode=shadow")}, "", "/portforward", []string{"ask pod weir-system/one", "User may not POST /portforward", "the right to create pods/portforward in that namespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(&podServer{T: t, pods: c.pods, denied: c.denied})
