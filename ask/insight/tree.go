@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,11 +108,19 @@ func (t *treeing) climb(v *graph.View) {
 		}
 	}
 	clear(t.ring)
-	t.walk(v, t.ring, func(*graph.View) {})
-	tops = append(tops, t.rings(v, all, tops)...)
+	t.fall(v)
 	slices.SortFunc(tops, byRef)
-	for i := range tops {
-		t.roots = append(t.roots, t.below(&tops[i], nil))
+	above := all[1:] // the first is v
+	slices.SortFunc(above, byRef)
+	// What hangs below no top is in a cycle of owners, or below one. It begins with the object that is
+	// asked about, where it is in one.
+	if slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return t.ring[o.UID] }) {
+		tops = append(tops, *v)
+	}
+	for _, v := range append(tops, above...) {
+		if !t.met[v.UID] {
+			t.roots = append(t.roots, t.below(&v, nil))
+		}
 	}
 }
 
@@ -121,45 +128,14 @@ func byRef(a, b graph.View) int {
 	return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
 }
 
-// rings are where to begin with what is above an object and hangs below no top, which are cycles of
-// owners: one object of each cycle that no other is above, and the object that is asked about where
-// it is in there.
-func (t *treeing) rings(asked *graph.View, all, tops []graph.View) (out []graph.View) {
-	drawn := map[types.UID]bool{}
-	for i := range tops {
-		t.walk(&tops[i], drawn, func(*graph.View) {})
-	}
-	if len(drawn) == len(all) {
-		return nil
-	}
-	var order []*graph.View // whoever is above another comes after it, unless they are in a cycle
-	met := maps.Clone(drawn)
-	note := func(v *graph.View) { order = append(order, v) }
-	t.walk(asked, met, note)
-	slices.SortFunc(all, byRef)
-	for i := range all {
-		t.walk(&all[i], met, note)
-	}
-	for _, v := range slices.Backward(order) {
-		if !drawn[v.UID] {
-			out = append(out, *v)
-			t.walk(v, drawn, func(*graph.View) {})
+// fall finds what is below what is asked about and above it, too.
+func (t *treeing) fall(v *graph.View) {
+	if !t.ring[v.UID] {
+		t.ring[v.UID] = true
+		for _, d := range t.path[v.UID] {
+			t.fall(d)
 		}
 	}
-	return out
-}
-
-// walk goes from an owner down to what is asked about, past whatever was met, and leaves each
-// object when it has been below it.
-func (t *treeing) walk(v *graph.View, met map[types.UID]bool, leave func(*graph.View)) {
-	if met[v.UID] {
-		return
-	}
-	met[v.UID] = true
-	for _, d := range t.path[v.UID] {
-		t.walk(d, met, leave)
-	}
-	leave(v)
 }
 
 // lost are the owners that an object names and that are not there, in words.
