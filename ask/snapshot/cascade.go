@@ -25,7 +25,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	if unread != nil && d.Allowed {
 		return d, unread
 	}
-	return p.disclosed(ctx, q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
+	return p.disclosed(q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
 }
 
 // search reads what a Cascade asks for, until enough is known. An error says why not all could be
@@ -52,11 +52,7 @@ func (p *Policies) protected(ctx context.Context, q policies.Question) (out []in
 	}
 	c.All()
 	_ = p.search(ctx, c) // the verdict says so
-	d := c.Decide(nil)
-	if len(d.Discloses) > mostDisclosed || p.answer(ctx, &q, d.Discloses, disclosing) != nil {
-		return nil
-	}
-	for _, one := range c.Protected(q.Answers) {
+	for _, one := range c.Protected(p.listed(q.Answers, c.Decide(nil).Discloses)) {
 		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(),
 			Confirm: one.Confirm})
 	}
@@ -135,7 +131,7 @@ func (p *Policies) some(l *policies.Lookup, most int, saw seen) (enough, all boo
 			return false, false, err
 		}
 	}
-	objects, err := p.listed(l.Resource.GroupResource(), l.Namespace)
+	objects, err := p.inOrder(l.Resource.GroupResource(), l.Namespace)
 	if err != nil {
 		return false, false, err
 	}
@@ -160,8 +156,8 @@ type place struct {
 	namespace string
 }
 
-// listed are the objects there, in the order of a list. The World is asked once.
-func (p *Policies) listed(kind schema.GroupResource, namespace string) ([]*metav1.PartialObjectMetadata, error) {
+// inOrder are the objects there, in the order of a list. The World is asked once.
+func (p *Policies) inOrder(kind schema.GroupResource, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	in := place{kind, namespace}
 	if objects, known := p.lists[in]; known {
 		return objects, nil

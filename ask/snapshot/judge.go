@@ -101,23 +101,34 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 			d = p.set.Decide(*q)
 		}
 		if len(d.Needs) == 0 {
-			return p.disclosed(ctx, *q, d, p.set.Decide), nil
+			return p.disclosed(*q, d, p.set.Decide), nil
 		}
-		if err := p.answer(ctx, q, d.Needs, deciding); err != nil {
+		if err := p.answer(ctx, q, d.Needs); err != nil {
 			return d, err
 		}
 	}
 	return policies.Decision{}, errors.New("policies ask for ever more permissions")
 }
 
-// disclosed is a decision made again, with what the user may be told. It stays as it is, and tells
-// less, where that cannot be found out.
-func (p *Policies) disclosed(ctx context.Context, q policies.Question, d policies.Decision,
+// disclosed is a decision made again, with what the user may be told: the names of objects of kinds
+// that were listed, with the user's rights.
+func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 	again func(policies.Question) policies.Decision) policies.Decision {
-	if n := len(d.Discloses); n == 0 || n > mostDisclosed || p.answer(ctx, &q, d.Discloses, disclosing) != nil {
+	if len(d.Discloses) == 0 {
 		return d
 	}
+	q.Answers = p.listed(q.Answers, d.Discloses)
 	return again(q)
+}
+
+// listed are answers with which kinds of some could be listed.
+func (p *Policies) listed(known map[policies.Access]policies.Answer, asked []policies.Access) map[policies.Access]policies.Answer {
+	answers := map[policies.Access]policies.Answer{}
+	maps.Copy(answers, known)
+	for _, a := range asked {
+		answers[a] = policies.Answer(p.world.HasRead(schema.GroupResource{Group: a.Group, Resource: a.Resource}))
+	}
+	return answers
 }
 
 // collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever
@@ -143,29 +154,14 @@ func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 	return policies.OthersCollect
 }
 
-// mostDisclosed is how many permissions are looked up only for what a refusal tells.
-const mostDisclosed = 64
-
-// asking is for what permissions are asked about.
-type asking bool
-
-const (
-	deciding   asking = true
-	disclosing asking = false // what is told: the decision is the same
-)
-
-// answer asks about permissions. What is not known for a decision is noted.
-func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access, why asking) error {
-	answers := maps.Clone(q.Answers)
-	if answers == nil {
-		answers = map[policies.Access]policies.Answer{}
-	}
+// answer asks about permissions that a decision rests on. What is not known is noted.
+func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
+	answers := map[policies.Access]policies.Answer{}
+	maps.Copy(answers, q.Answers)
 	for _, need := range needs {
 		may, err := p.may(ctx, need)
 		if err != nil {
-			if why == deciding {
-				p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
-			}
+			p.world.Missed("what you may do, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
 			return fmt.Errorf("ask the API server what you may do, for policies to judge: %w", err)
 		}
 		answers[need] = may
