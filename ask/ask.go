@@ -180,10 +180,11 @@ func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	return a.objectsIn(namespace, enforce, args)
 }
 
-// objectsIn are objects in a namespace, where they are in one.
+// objectsIn are objects in a namespace, where they are in one. enforce has it fail where a file says
+// another.
 func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
 	b := resource.NewBuilder(a.flags).Unstructured().
-		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(false, &a.files).
+		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(enforce && !a.allNamespaces, &a.files).
 		LabelSelectorParam(a.selector).SelectAllParam(a.all).
 		ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
 	if a.goesOn {
@@ -192,9 +193,6 @@ func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*re
 	infos, err := b.Do().Infos()
 	if a.goesOn && len(infos) > 0 {
 		a.missing, err = notThere(err)
-	}
-	if err == nil && enforce && !a.allNamespaces {
-		err = elsewhereThan(namespace, infos)
 	}
 	return infos, unanswered(err)
 }
@@ -213,17 +211,6 @@ func notThere(err error) (missing []error, rest error) {
 		return true
 	})
 	return missing, rest
-}
-
-// elsewhereThan fails where a file says another namespace than --namespace does: it is not known
-// which is meant.
-func elsewhereThan(namespace string, infos []*resource.Info) error {
-	for _, o := range infos {
-		if o.Namespace != "" && o.Namespace != namespace {
-			return fmt.Errorf("--namespace %q: a file names %s: leave the flag out, or give it that namespace", namespace, infoOf(o))
-		}
-	}
-	return nil
 }
 
 // unanswered says of an API server that cannot be reached what to do about it.

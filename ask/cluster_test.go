@@ -188,7 +188,7 @@ func TestFilesNameObjects(t *testing.T) {
 		"plan -f $KEPT/files/two.yaml -f $KEPT/files/boss.yaml -o name": {"configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/boss\n", ""},
 		"plan -f $KEPT/files -o name":                                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
 		"plan -R -f $KEPT/files/deep -o name":                           {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -f $KEPT/files/deep/in -n other":                          {"", `--namespace "other": a file names shop/configmaps leaf: leave the flag out, or give it that namespace`},
+		"plan -f $KEPT/files/deep/in -n other":                          {"", `the namespace from the provided object "shop" does not match the namespace "other". You must pass '--namespace=shop'`},
 		"plan -f $KEPT/files/deep/in -n shop -o name":                   {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
 		"plan -f $KEPT/files/cluster -n other -o name":                  {"namespaces/void\n", ""},
 		"plan -f $KEPT/files/boss.yaml -n other":                        {"", `namespaces "other" not found`},

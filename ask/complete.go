@@ -63,14 +63,6 @@ func (a *asking) completeTypes(typed string) (out []string) {
 }
 
 func (a *asking) completeNames(ctx context.Context, kind, typed string) (out []string) {
-	mapper, err := a.flags.ToRESTMapper()
-	if err != nil {
-		return nil
-	}
-	gvr, err := mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
-	if err != nil {
-		return nil
-	}
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil
@@ -83,18 +75,14 @@ func (a *asking) completeNames(ctx context.Context, kind, typed string) (out []s
 	if err != nil {
 		return nil
 	}
-	gvk, err := mapper.KindFor(gvr)
+	mapping, err := a.mapping(kind)
 	if err != nil {
 		return nil
 	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil
+	if namespace = cmp.Or(namespace, "default"); mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
 	}
-	var in metadata.ResourceInterface = client.Resource(gvr)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		in = client.Resource(gvr).Namespace(cmp.Or(namespace, "default"))
-	}
+	in := client.Resource(mapping.Resource).Namespace(namespace)
 	list, err := in.List(ctx, metav1.ListOptions{Limit: mostCompleted})
 	if err != nil {
 		return nil

@@ -88,6 +88,19 @@ func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	if slashed != (len(args) == 1) || len(args) > 2 || kind == "" || name == "" {
 		return nil, errors.New("name one object, as in: deployment web, or deployment/web; or none, for all of the namespace")
 	}
+	mapping, err := a.mapping(kind)
+	if err != nil {
+		return nil, err
+	}
+	o := &askedAbout{insight.Object{Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}, mapping.GroupVersionKind.Kind}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		o.Namespace = ""
+	}
+	return o, nil
+}
+
+// mapping is the kind that a type means.
+func (a *asking) mapping(kind string) (*meta.RESTMapping, error) {
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {
 		return nil, err
@@ -96,15 +109,7 @@ func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster serves no type %q: %w", kind, err)
 	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, err
-	}
-	o := &askedAbout{insight.Object{Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}, gvk.Kind}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		o.Namespace = ""
-	}
-	return o, nil
+	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
 // cascades are the Events in which they are recorded.

@@ -34,10 +34,7 @@ func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []ins
 // dryRun sends the request of a trial. It is about the object that was read, and no other of that
 // name.
 func dryRun(ctx context.Context, client dynamic.Interface, t *insight.Trial) error {
-	var objects dynamic.ResourceInterface = client.Resource(t.Resource)
-	if t.Namespace != "" {
-		objects = client.Resource(t.Resource).Namespace(t.Namespace)
-	}
+	objects := client.Resource(t.Resource).Namespace(t.Namespace)
 	if t.Request == insight.Delete {
 		return objects.Delete(ctx, t.Name, metav1.DeleteOptions{
 			DryRun: []string{metav1.DryRunAll}, Preconditions: &metav1.Preconditions{UID: &t.UID},

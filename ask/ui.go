@@ -76,9 +76,6 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	return page.Options{
 		Cluster: a.cluster(reader.Config.Host), Flags: a.flagsOf(a.context()), Follower: follower, Policies: reader.Policies,
 		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-			if namespace == "" {
-				return client.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
-			}
 			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
 		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {

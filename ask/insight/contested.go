@@ -15,9 +15,6 @@ import (
 // reference to an owner that is gone, and it goes. Kubernetes' own collector is in the same race
 // where one of two owners is deleted with orphan.
 func (c *playing) contest() {
-	if !c.keeps() {
-		return
-	}
 	deleted := map[types.UID]*Item{}
 	for _, i := range c.order {
 		if i.Outcome == Deleted {
@@ -36,18 +33,6 @@ func (c *playing) contest() {
 		i.Contested = fmt.Sprintf("its owner %s %s, and its owner %s deletes it: it depends on which happens first",
 			keeper.Short(i.Namespace), how, taker.Short(i.Namespace))
 	}
-}
-
-// keeps tells whether any owner that goes keeps dependents, and another goes besides.
-func (c *playing) keeps() bool {
-	going, keeping := 0, false
-	for _, i := range c.order {
-		if i.Outcome == Deleted {
-			going++
-		}
-		keeping = keeping || len(i.keepers) > 0 || i.Outcome == Deleted && i.Propagation == metav1.DeletePropagationOrphan
-	}
-	return keeping && going > 1
 }
 
 // contested are an owner that goes and keeps an object, and one that goes and does not; nil where
