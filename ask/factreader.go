@@ -140,9 +140,13 @@ func (r *factReader) guarded(ctx context.Context) (held []unstructured.Unstructu
 
 // eventsOf are those that a field selector selects, and whether they are all.
 func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
+	return eventsOf(ctx, r.client, in, selector, mostEvents)
+}
+
+func eventsOf(ctx context.Context, client dynamic.Interface, in, selector string, most int) (out []corev1.Event, all bool, err error) {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}
-	for len(out) < mostEvents {
-		list, err := r.client.Resource(eventKind).Namespace(in).List(ctx, options)
+	for len(out) < most {
+		list, err := client.Resource(eventKind).Namespace(in).List(ctx, options)
 		if err != nil {
 			return out, false, err
 		}

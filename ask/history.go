@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -114,25 +114,16 @@ func (a *asking) mapping(kind string) (*meta.RESTMapping, error) {
 
 // cascades are the Events in which they are recorded.
 func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.Event, err error) {
-	config, err := a.flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := typedcorev1.NewForConfig(config)
+	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
 	for _, reason := range []string{v1beta1.ReasonCascade, v1beta1.ReasonRequested} {
-		for options := (metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: 1000}); ; {
-			page, err := client.Events(namespace).List(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, page.Items...)
-			if options.Continue = page.Continue; options.Continue == "" {
-				break
-			}
+		events, _, err := eventsOf(ctx, client, namespace, "reason="+reason, math.MaxInt)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, events...)
 	}
 	return all, nil
 }

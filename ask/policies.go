@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/ask/insight"
@@ -69,10 +69,6 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 	if err != nil {
 		return nil, nil, err
 	}
-	core, err := kubernetes.NewForConfig(r.config)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
 		list, err := objects.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 		switch {
@@ -96,25 +92,25 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 			all = append(all, p)
 		}
 	}
-	files, err := r.files(ctx, core)
+	files, err := r.files(ctx, objects)
 	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
-	told, err := core.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1beta1.ReasonPolicyError})
+	events, _, err = eventsOf(ctx, objects, metav1.NamespaceDefault, "reason="+v1beta1.ReasonPolicyError, mostEvents)
 	if err != nil {
 		r.missed("last errors", err)
-		return append(all, files...), nil, nil
 	}
-	return append(all, files...), told.Items, nil
+	return append(all, files...), events, nil
 }
 
 // files are the policies that the controller tells of.
-func (r *policyReader) files(ctx context.Context, core kubernetes.Interface) (all []v1beta1.FilePolicy, err error) {
-	m, err := core.CoreV1().ConfigMaps(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
+func (r *policyReader) files(ctx context.Context, objects dynamic.Interface) (all []v1beta1.FilePolicy, err error) {
+	m, err := objects.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(m.Data[v1beta1.FilePoliciesKey]), &all); err != nil {
+	text, _, _ := unstructured.NestedString(m.Object, "data", v1beta1.FilePoliciesKey)
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", r.home, v1beta1.FilePolicies, err)
 	}
 	return all, nil
