@@ -47,6 +47,10 @@ type Policies struct {
 	unknownUser   error              // why it is not known who reads; nil: it is
 }
 
+// usualHome is the namespace in which Weir is taken to be installed: propagation and brakes do not
+// hold there.
+const usualHome = "weir-system"
+
 // mostFull is how many objects are read whole because a condition looks at more than metadata, to
 // tell how their deletions go on.
 const mostFull = 1000
@@ -89,7 +93,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	if len(sources) == 0 {
 		return nil, nil
 	}
-	p.set = policies.Build(nil, sources, policies.Options{Namespace: p.home(ctx)}) //nolint:contextcheck // admitting a policy costs microseconds
+	p.set = policies.Build(nil, sources, policies.Options{Namespace: usualHome}) //nolint:contextcheck // admitting a policy costs microseconds
 	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		// How deletions go on does not depend on who asks.

@@ -207,51 +207,19 @@ func TestOtherCollectorsAreAssumed(t *testing.T) {
 	}
 }
 
-// TestPropagationDoesNotHoldInWeirsOwnNamespace: which is where the API server finds the webhook,
-// and else where the chart puts it.
+// TestPropagationDoesNotHoldInWeirsOwnNamespace: which is taken to be the usual one.
 func TestPropagationDoesNotHoldInWeirsOwnNamespace(t *testing.T) {
-	service := func(namespace string) string {
-		return "webhooks: [{name: a.weir.dev, clientConfig: {service: {namespace: " + namespace + ", name: weir-webhook}}}]"
-	}
-	const validating, mutating, url = "validatingwebhookconfigurations", "mutatingwebhookconfigurations", `webhooks: [{name: a.weir.dev, clientConfig: {url: "https://weir.example.com"}}]`
-	for name, c := range map[string]struct {
-		in       string            // the namespace of the object
-		webhooks map[string]string // by resource
-		refused  string            // a path
-		holds    bool
-	}{
-		"the service is there":                     {"shop", map[string]string{validating: service("shop")}, "", false},
-		"it is elsewhere":                          {"shop", map[string]string{validating: service("other")}, "", true},
-		"elsewhere than usually":                   {"weir-system", map[string]string{validating: service("other")}, "", true},
-		"only what is changed is asked about":      {"shop", map[string]string{mutating: service("shop")}, "", false},
-		"no webhook is asked, where it usually is": {"weir-system", nil, "", false},
-		"no webhook is asked, elsewhere":           {"shop", nil, "", true},
-		"it may not be read":                       {"weir-system", map[string]string{validating: service("shop"), mutating: service("shop")}, "webhookconfigurations/weir", false},
-		"it may not be read, elsewhere":            {"shop", map[string]string{validating: service("shop"), mutating: service("shop")}, "webhookconfigurations/weir", true},
-		"it is in no namespace":                    {"weir-system", map[string]string{validating: url}, "", true},
-		"it asks nothing yet":                      {"weir-system", map[string]string{validating: "webhooks: []"}, "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server, w := governedIn(t, c.in, "a")
-			server.Put("deletionpolicies", waits(""))
-			for resource, of := range c.webhooks {
-				server.Put(resource, "{apiVersion: admissionregistration.k8s.io/v1, kind: "+map[string]string{validating: "Validating", mutating: "Mutating"}[resource]+"WebhookConfiguration, metadata: {name: weir}, "+of+"}")
-			}
-			server.Intercept(func(r apitest.Request) *apitest.Reply {
-				if c.refused != "" && strings.HasSuffix(r.Path, c.refused) {
-					return apitest.Refuse(403, "Forbidden", "not you")
-				}
-				return nil
-			})
-			p, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, _ := w.Graph.Find("a")
-			v.Finalizers = []string{v1beta1.Finalizer}
-			if got := p.Enforce(t.Context())(v); (got.By == "waits") != c.holds || got.Doubt != "" || len(unread(w)) > 0 {
-				t.Errorf("%+v, want a policy: %t; unread: %q", got, c.holds, unread(w))
-			}
-		})
+	for namespace, holds := range map[string]bool{"shop": true, "weir-system": false} {
+		server, w := governedIn(t, namespace, "a")
+		server.Put("deletionpolicies", waits(""))
+		p, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := w.Graph.Find("a")
+		v.Finalizers = []string{v1beta1.Finalizer}
+		if got := p.Enforce(t.Context())(v); (got.By == "waits") != holds || got.Doubt != "" || len(unread(w)) > 0 {
+			t.Errorf("%s: %+v, want a policy: %t; unread: %q", namespace, got, holds, unread(w))
+		}
 	}
 }
