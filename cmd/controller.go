@@ -135,9 +135,9 @@ func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs
 		return nil, err
 	}
 	o := controller.Options{
-		Config: b.config, Concurrency: f.concurrency, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
+		Config: b.config, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
-		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), BackFillQPS: f.backFillQPS, ArchiveBytes: int64(f.archiveMiB) << 20,
+		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), ArchiveBytes: int64(f.archiveMiB) << 20,
 		Migration: migration, Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
 	}
 	if b.elected != nil {

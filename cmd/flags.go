@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	stdlog "log"
-	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -137,10 +136,8 @@ func forTests(fs *pflag.FlagSet, name string, to *time.Duration, needed time.Dur
 // collectorFlags are those of the controller.
 type collectorFlags struct {
 	mode         string
-	concurrency  int
 	drain        bool
 	ignore       []string
-	backFillQPS  float64
 	inProcess    string
 	archiveMiB   int
 	overlap      time.Duration
@@ -176,10 +173,8 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
 	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate, "in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
 	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
-	fs.IntVar(&f.concurrency, "concurrent-syncs", controller.DefaultConcurrency, "most requests under way at once; how many are used adapts to what the API server grants")
 	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.Float64Var(&f.backFillQPS, "back-fill-qps", 0, "the most existing objects to which the finalizer is added in a second; 0: no limit but eight requests at once for each kind")
 	fs.StringVar(&f.inProcess, "in-process", inProcessValidate, "Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not said where the webhook is")
 	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how many MiB all records of deleted objects may have together, compressed, where a policy has archive; beyond that, the oldest of a namespace that exceeds its share are purged")
 	forTests(fs, "test-in-process-overlap", &f.overlap, 30*time.Second)
@@ -202,12 +197,6 @@ func (f *collectorFlags) check() error {
 		errs = append(errs, fmt.Errorf("--mode %q: must be replace, companion or shadow", f.mode))
 	}
 	errs = append(errs, f.checkShadow())
-	if f.concurrency < 1 || f.concurrency > 1000 {
-		errs = append(errs, fmt.Errorf("--concurrent-syncs %d: must be between 1 and 1000", f.concurrency))
-	}
-	if math.IsNaN(f.backFillQPS) || f.backFillQPS < 0 {
-		errs = append(errs, fmt.Errorf("--back-fill-qps %g: must not be less than 0", f.backFillQPS))
-	}
 	if f.inProcess != inProcessOff && f.inProcess != inProcessValidate {
 		errs = append(errs, fmt.Errorf("--in-process %q: must be Off or Validate", f.inProcess))
 	}

@@ -73,7 +73,7 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 		"controller -v 11 --mode x --webhook-service x":         "--verbosity 11: must be between 0 and 10\n--mode \"x\": must be replace, companion or shadow\n--webhook-service \"x\": must be NAMESPACE/NAME",
 		"up --mode shadow --webhook-service a/b":                shadow,
 		"up --mode shadow --shutdown-delay 1h":                  "--shutdown-delay 1h0m0s: must be between 0 and 5m",
-		"up --webhook-url https://a.test --concurrent-syncs 0":  "--concurrent-syncs 0: must be between 1 and 1000",
+		"up --webhook-url https://a.test --archive-mib 0":       "--archive-mib 0: must be between 1 and 1048576",
 		"webhook": "set --webhook-service or --webhook-url: the certificate is made for that address",
 		"webhook --webhook-service a/b --brake-most -2":                   "--brake-most -2: must not be less than 0",
 		"webhook --webhook-service a/b --webhook-client-ca " + kubeconfig: "--webhook-client-ca: read the CA of clients: error loading CA bundle for",

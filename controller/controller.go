@@ -37,7 +37,6 @@ import (
 
 // Defaults of Options, and where GraphHandler belongs on the metrics port.
 const (
-	DefaultConcurrency    = request.DefaultConcurrency
 	DefaultNamespaceSyncs = namespaces.DefaultNamespaceSyncs
 	GraphPath             = follow.GraphPath
 	DefaultCanaryStands   = beside.DefaultStands
@@ -50,10 +49,9 @@ var ErrOtherCollector = beside.ErrOther
 // Options are what a Controller needs to know. The zero value of each field but Config is a
 // default.
 type Options struct {
-	Config      *rest.Config
-	Concurrency int                    // most requests under way at once; DefaultConcurrency
-	Ignored     []schema.GroupResource // kinds to leave alone, besides events
-	Namespaces  int                    // most namespaces drained at once; 0: none is, another controller does it
+	Config     *rest.Config
+	Ignored    []schema.GroupResource // kinds to leave alone, besides events
+	Namespaces int                    // most namespaces drained at once; 0: none is, another controller does it
 	// Companion leaves collecting to the built-in collectors: only what policies ask for is done.
 	// Of namespaces those are drained that a DrainPolicy selects; the namespace controller finds
 	// them empty.
@@ -71,9 +69,6 @@ type Options struct {
 	Policies *live.State            // nil: there are none. Whoever made it runs it.
 	Webhooks *enforce.WebhookTarget // nil: another process writes the webhook configurations
 	Seals    namespaces.Sealer      // of waves; nil: there is no key, and what is written is believed
-	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is
-	// room for.
-	BackFillQPS float64
 	// Canary is where the object is that tells whether another garbage collector works; empty: that
 	// is not watched, nor is it recorded there which owners were seen to be deleted. In replace
 	// mode nothing is collected beside another. CanaryStands is how long it must stand,
@@ -228,7 +223,7 @@ func (c *Controller) act(limits brake.Limits) (err error) {
 		Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher,
 		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
 		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
-		Archive: c.undo, BackFillQPS: o.BackFillQPS, Registry: o.Registry, Log: o.Log,
+		Archive: c.undo, Registry: o.Registry, Log: o.Log,
 	})
 	if err != nil {
 		return err
@@ -251,7 +246,7 @@ func (c *Controller) work(w collect.Options, runs bool) {
 	if runs {
 		// As many again as there are places: requests that hang hold a worker, and are not counted
 		// for long.
-		c.jobs = append(c.jobs, func(ctx context.Context) { c.workers.Run(ctx, 2*c.options.Concurrency) })
+		c.jobs = append(c.jobs, func(ctx context.Context) { c.workers.Run(ctx, 2*request.DefaultConcurrency) })
 	}
 }
 

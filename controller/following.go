@@ -92,13 +92,10 @@ func newFollowing(o Options) (*Following, error) {
 	if o.Config == nil {
 		return nil, errors.New("follow a cluster: no API server is configured")
 	}
-	if o.Concurrency <= 0 {
-		o.Concurrency = request.DefaultConcurrency
-	}
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(o.Concurrency)}
+	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(request.DefaultConcurrency)}
 	f.requests = requested.New(f.store.Find)
 	var err error
 	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {

@@ -190,7 +190,7 @@ func startController(ctx context.Context, p *plane.Plane, m mode, url string, fl
 // controllerOptions run a controller of webhooks that are called by a URL.
 func controllerOptions(p *plane.Plane, m mode, kubeconfig, name, url string, flags ...string) weir.Options {
 	return weir.Options{Binary: shared.binary, Kubeconfig: kubeconfig, Dir: p.Dir, Name: name,
-		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), "--back-fill-qps", "500", weir.NoBrake}, flags...)}
+		Flags: append([]string{"--webhook-url", url, "--self-users", weirUser + "," + hookUser, "--mode", string(m), weir.NoBrake}, flags...)}
 }
 
 // installCRDs installs the kinds of policies, and returns when they are served.

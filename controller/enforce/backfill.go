@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,8 +29,8 @@ const (
 	// not have told.
 	backFillAll = 30 * time.Minute
 	// backFillRetry looks again at kinds of which something has failed, and at no others. Where
-	// nothing has failed but objects that cannot carry the finalizer, twice as late each time,
-	// until it is backFillEvery: users can make such objects, and they stay so.
+	// nothing has failed but objects that cannot carry the finalizer, backFillEvery does: users can
+	// make such objects, and they stay so.
 	backFillRetry = 10 * time.Second
 	// relabelledRest is how far apart passes begin that labels of namespaces bring about: each
 	// looks at all kinds, and users can change labels all the time.
@@ -43,32 +42,26 @@ const (
 // is cut short is begun again, and finds what it did done.
 type backFill struct {
 	store    *follow.Store
-	lister   *finalizers.Lister // through politely
+	lister   *finalizers.Lister // through requests
 	writer   *finalizers.Writer
 	requests *request.Client
 	policies *live.State
-	pace     *rate.Limiter // a cap; what the API server and everything else that is done leave over decides below it
 	board    *board
 	metrics  *metrics
 	log      logr.Logger
 	looks    map[schema.GroupResource]*look // the last complete one at each kind
 }
 
-// newBackFill adds the finalizer to at most qps objects a second; 0: as many as there is room for.
 func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.Writer, r *request.Client,
-	p *live.State, qps float64, b *board, m *metrics, log logr.Logger) *backFill {
-	pace := rate.NewLimiter(rate.Inf, 1)
-	if qps > 0 {
-		pace = rate.NewLimiter(rate.Limit(qps), max(1, int(qps)))
-	}
-	return &backFill{store: s, lister: lister.Through(politely(r)), writer: writer, requests: r, policies: p, pace: pace,
-		board: b, metrics: m, log: log, looks: map[schema.GroupResource]*look{}}
+	p *live.State, b *board, m *metrics, log logr.Logger) *backFill {
+	return &backFill{store: s, lister: lister.Through(r.Send), writer: writer, requests: r, policies: p, board: b,
+		metrics: m, log: log, looks: map[schema.GroupResource]*look{}}
 }
 
 // run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now
 // wanted.
 func (b *backFill) run(ctx context.Context) {
-	relabelled, retry := b.policies.Relabelled(), time.Duration(0)
+	relabelled := b.policies.Relabelled()
 	for ctx.Err() == nil {
 		changed, began := b.policies.Changed(), time.Now()
 		select {
@@ -78,20 +71,15 @@ func (b *backFill) run(ctx context.Context) {
 		default:
 		}
 		failed, cut := b.until(ctx, changed)
-		switch {
-		case cut:
+		if cut {
 			continue
-		case failed == nil:
-			retry = 0
-		case failed.mayPass:
-			retry = backFillRetry
-		default:
-			retry = max(backFillRetry, min(2*retry, backFillEvery))
 		}
 		pause := backFillEvery
 		if failed != nil {
 			b.log.Info("back-fill is not complete, will try again", "err", errors.Join(failed.errs...).Error())
-			pause = retry
+			if failed.mayPass {
+				pause = backFillRetry
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -33,7 +33,7 @@ func settlePolicies(*live.State) {
 }
 
 // filler is a back-fill over ConfigMaps and Secrets. The graph is told what carries the finalizer.
-func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, carrying ...graph.Object) *backFill {
+func filler(t *testing.T, api *apitest.Server, state *live.State, carrying ...graph.Object) *backFill {
 	t.Helper()
 	s := follow.NewStore()
 	events := []graph.Event{graph.Serving{Resources: []graph.Resource{
@@ -63,7 +63,7 @@ func filler(t *testing.T, api *apitest.Server, state *live.State, qps float64, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBackFill(s, lister, writer, req, state, qps, &board{}, testEnforcementMetrics(t), logr.Discard())
+	return newBackFill(s, lister, writer, req, state, &board{}, testEnforcementMetrics(t), logr.Discard())
 }
 
 // whole makes a pass that looks at everything.
@@ -157,7 +157,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 					m := finalizers.MetaOf(api.Get(at.kind.Resource + "/shop/" + at.name))
 					carrying = append(carrying, graph.Object{Kind: at.kind, UID: m.UID, Namespace: "shop", Name: at.name, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 				}
-				b := filler(t, api, state, 1000, carrying...)
+				b := filler(t, api, state, carrying...)
 				if err := whole(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
@@ -215,7 +215,7 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 					}
 					return nil
 				})
-				b := filler(t, api, state, 1000, carrying...)
+				b := filler(t, api, state, carrying...)
 				if err := whole(t.Context(), b); err != nil {
 					t.Fatal(err)
 				}
@@ -235,25 +235,6 @@ func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	}
 }
 
-func TestBackFillKeepsItsPace(t *testing.T) {
-	api := apitest.New()
-	for i := range 100 {
-		fixture.PutConfigMap(api, fmt.Sprintf("c%03d", i), kept)
-	}
-	api.Put("deletionpolicies", keptOnly)
-	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 10)
-		began := time.Now()
-		if err := whole(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-		// The first ten go at once.
-		if took := time.Since(began); took < 8900*time.Millisecond || took > 9100*time.Millisecond {
-			t.Errorf("100 objects at 10 a second took %s, want 9s", took)
-		}
-	})
-}
-
 func TestBackFillThatFailsIsNotDone(t *testing.T) {
 	api := apitest.New()
 	fixture.PutConfigMap(api, "a", kept)
@@ -266,7 +247,7 @@ func TestBackFillThatFailsIsNotDone(t *testing.T) {
 			}
 			return nil
 		})
-		b := filler(t, api, state, 1000)
+		b := filler(t, api, state)
 		if err := whole(t.Context(), b); err == nil || err.Error() != "change the finalizers of configmaps shop/a: no" {
 			t.Errorf("error %v", err)
 		}
@@ -294,7 +275,7 @@ func TestBackFillTakesNothingOffAKindThatIsNotServedNow(t *testing.T) {
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		m := finalizers.MetaOf(api.Get("configmaps/shop/right"))
-		b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+		b := filler(t, api, state, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "right", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 		b.store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
 		if err := whole(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -313,7 +294,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 	api.Put("deletionpolicies", keptOnly)
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		m := finalizers.MetaOf(api.Get("configmaps/shop/one"))
-		b := filler(t, api, state, 1000, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "one", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
+		b := filler(t, api, state, graph.Object{Kind: fixture.ConfigMaps, UID: m.UID, Namespace: "shop", Name: "one", ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers})
 		changed := false
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" && !changed {
@@ -333,7 +314,7 @@ func TestBackFillTakesNothingOffWhatChangesMeanwhile(t *testing.T) {
 
 // A change of policies ends a pass, and another begins with what is wanted now.
 func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
-	const n = 50 // at one a second
+	const n = 50 // at one a second: eight at once take eight each
 	api := apitest.New()
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
 	for i := range n {
@@ -346,10 +327,11 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" && strings.HasPrefix(r.Path, "/api/v1/namespaces/shop/configmaps/") {
 				adding <- struct{}{}
+				<-time.After(8 * time.Second)
 			}
 			return nil
 		})
-		b := filler(t, api, state, 1)
+		b := filler(t, api, state)
 		// awaitPass waits for the end of the pass under way, and for that of another if changed has
 		// not fired yet.
 		awaitPass := func(changed <-chan struct{}) map[string]held {

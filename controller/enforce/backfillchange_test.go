@@ -50,7 +50,7 @@ func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
 					}
 					return nil
 				})
-				b := filler(t, api, state, 0)
+				b := filler(t, api, state)
 				end := begin(t, b)
 				defer end()
 				api.Put("deletionpolicies", slow("Orphan"))
@@ -100,7 +100,7 @@ func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
 				return nil
 			})
 			inForce(t, api, func(t *testing.T, state *live.State) {
-				b := filler(t, api, state, 0)
+				b := filler(t, api, state)
 				defer begin(t, b)()
 				elapse(backFillEvery / 2)
 				if of, secrets := lists[0].Load(), lists[1].Load(); of != 1 || secrets < 5 {
@@ -142,7 +142,7 @@ func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 		settlePolicies(state)
 		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
 		fixture.PutConfigMap(api, "c", "")
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		if err := whole(t.Context(), b); err == nil || err.Error() != "judge configmaps shop/c: read namespace shop: not now" {
 			t.Errorf("error %v", err)
 		}
@@ -177,7 +177,7 @@ func TestLabelsThatChangeAllTheTimeAreLookedAtInTheirTurn(t *testing.T) {
 			}
 			return nil
 		})
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		defer begin(t, b)()
 		const rounds = 30 // seconds
 		for range rounds {

@@ -44,7 +44,7 @@ func TestBackFillGoesOnAfterAFailingKind(t *testing.T) {
 		return apitest.Refuse(429, "TooManyRequests", "busy")
 	})
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		began := time.Now()
 		err := whole(t.Context(), b)
 		if took := time.Since(began); took > 10*time.Second {
@@ -90,7 +90,7 @@ func TestBackFillListsWhenItIsTheKindsTurn(t *testing.T) {
 		return apitest.Refuse(429, "TooManyRequests", "busy")
 	})
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		if err := whole(t.Context(), b); err == nil || !strings.Contains(err.Error(), "busy") {
 			t.Errorf("error %v", err)
 		}
@@ -118,7 +118,7 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 		return nil
 	})
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		began := time.Now()
 		defer begin(t, b)()
 		<-time.After(20 * time.Second)
@@ -136,12 +136,12 @@ func TestBackFillOfASlowKindGoesOn(t *testing.T) {
 
 // An object that cannot carry the finalizer stays so, and a user can make one: its kind is not
 // listed every ten seconds for it. What may pass by itself is looked at again as soon as ever.
-func TestObjectsThatCannotCarryTheFinalizerAreLookedAtLessAndLess(t *testing.T) {
+func TestObjectsThatCannotCarryTheFinalizerAreLookedAtNowAndThen(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer *apitest.Reply
 		want   []time.Duration
 	}{
-		"it is invalid":    {apitest.Refuse(422, "Invalid", "annotations: Too long"), []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, backFillEvery, backFillEvery}},
+		"it is invalid":    {apitest.Refuse(422, "Invalid", "annotations: Too long"), []time.Duration{backFillEvery, backFillEvery}},
 		"Weir is refused":  {apitest.Refuse(403, "Forbidden", "no"), []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
 		"it has no answer": {apitest.Refuse(500, "InternalError", "no"), []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
 	} {
@@ -161,7 +161,7 @@ func TestObjectsThatCannotCarryTheFinalizerAreLookedAtLessAndLess(t *testing.T) 
 					}
 					return nil
 				})
-				b := filler(t, api, state, 0)
+				b := filler(t, api, state)
 				end := begin(t, b)
 				defer end()
 				before := <-lists

@@ -46,7 +46,7 @@ func TestWhatPoliciesAreAboutIsCounted(t *testing.T) {
 	}
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		settlePolicies(state)
-		b := filler(t, api, state, 50)
+		b := filler(t, api, state)
 		events := []graph.Event{graph.Serving{Resources: []graph.Resource{
 			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
 			{Resource: "secrets", Kind: "Secret", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true},
@@ -111,7 +111,7 @@ func TestCountingAsksForLittle(t *testing.T) {
 	}
 	api.Put("deletionpolicies", strings.ReplaceAll(keptOnly, "propagation: {default: Orphan}", "protection: {confirmation: Required}"))
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		b := filler(t, api, state, 50)
+		b := filler(t, api, state)
 		pages, selectors := 0, map[string]bool{}
 		api.Intercept(func(r apitest.Request) *apitest.Reply {
 			query, err := url.ParseQuery(r.Query)

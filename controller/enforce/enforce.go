@@ -66,12 +66,9 @@ type Options struct {
 	// carried out; nil: nothing is told.
 	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
-	FilesIn string
-	// BackFillQPS is how many objects get the finalizer in a second at most; 0: as many as there is
-	// room for.
-	BackFillQPS float64
-	Registry    prometheus.Registerer
-	Log         logr.Logger
+	FilesIn  string
+	Registry prometheus.Registerer
+	Log      logr.Logger
 }
 
 // Brake holds deletions that were asked for, until a person decides.
@@ -110,7 +107,7 @@ func New(o Options) (*Enforcer, error) {
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
 	e.propagator.enforced, e.propagator.shown, e.propagator.archive = o.Enforced, o.Watcher.Shown, o.Archive
 	now := &board{}
-	e.backFill = newBackFill(s, lister, writer, r, o.Policies, o.BackFillQPS, now, m, o.Log)
+	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
 	e.status = &statusWriter{client: dyn, board: now, tell: rep.Policy, policies: o.Policies, order: ordererOf(o),
 		served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
 	core, err := typedcorev1.NewForConfigAndClient(config, client)

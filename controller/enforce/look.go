@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
@@ -28,9 +27,6 @@ const (
 	// atOnce is how many objects back-fill changes at the same time, at most: few, since clients wait
 	// for what others do, and enough that it is done in minutes.
 	atOnce = 8
-	// patience is how long back-fill waits for a kind whose requests are put off, before it leaves
-	// that kind for the next pass.
-	patience = 5 * time.Second
 	// tooLate is an answer that lets other kinds have their turn after a slice of the time.
 	tooLate, slice = time.Second, 10 * time.Second
 	// mostGets is how many objects are read one by one rather than with all others of their kind.
@@ -229,18 +225,16 @@ func (l *look) count(key policies.PolicyKey, t tally) {
 	l.found[key] = l.found[key].plus(t)
 }
 
-// change makes one change when its turn has come and nothing else is to be done; by is the policy
-// for which it adds the finalizer. What waits for the pace has its time reserved, which is not given
-// back when policies change: so one does, not all that wait for a place. A kind whose requests are
-// put off ends the group.
+// change makes one change when its turn has come; by is the policy for which it adds the finalizer.
+// A kind whose requests are put off ends the group: it is left for the next pass.
 func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.PolicyKey,
 	change func(context.Context) (finalizers.Result, error)) {
-	if l.pace.Wait(ctx) != nil {
+	if ctx.Err() != nil {
 		return // the pass is cut short, or the kind given up
 	}
 	group.Go(func() error {
 		result, asked := finalizers.Failed, time.Now()
-		err := politely(l.requests)(ctx, "patch", l.gvr.GroupResource(), func(ctx context.Context) (err error) {
+		err := l.requests.Send(ctx, "patch", l.gvr.GroupResource(), func(ctx context.Context) (err error) {
 			result, err = change(ctx)
 			return err
 		})
@@ -272,19 +266,6 @@ func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.P
 		}
 		return nil
 	})
-}
-
-// politely makes requests on which nothing waits: where those about a kind are put off, it tries
-// again until its patience is over.
-func politely(r *request.Client) finalizers.Sender {
-	return func(ctx context.Context, verb string, kind schema.GroupResource, ask func(context.Context) error) error {
-		for began := time.Now(); ; {
-			err := r.Send(ctx, verb, kind, ask)
-			if !request.IsBusy(err) || time.Since(began) >= patience || await.Pause(ctx, time.Second) != nil {
-				return err
-			}
-		}
-	}
 }
 
 // fail notes what went wrong, first why the kind was given up.

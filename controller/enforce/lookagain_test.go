@@ -39,7 +39,7 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 			}
 			return nil
 		})
-		b := filler(t, api, state, 1000)
+		b := filler(t, api, state)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

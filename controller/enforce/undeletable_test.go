@@ -40,7 +40,7 @@ func TestWhatCannotBeDeletedIsNotBackFilledAndNotCounted(t *testing.T) {
 			}
 			return nil
 		})
-		b := filler(t, api, state, 0)
+		b := filler(t, api, state)
 		b.store.Apply(graph.Serving{Resources: []graph.Resource{
 			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true, Patchable: true},
 			{Group: "metrics.k8s.io", Resource: "pods", Kind: "PodMetrics", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Listable: true},
