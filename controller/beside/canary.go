@@ -129,19 +129,24 @@ type planted struct {
 	since time.Time
 }
 
-// plant returns the canary, and a new one where there is none.
+// plant returns the canary, and a new one where there is none, or one that says something else of
+// who collects: the webhook goes by that.
 func (c *Canary) plant(ctx context.Context) (planted, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := c.ConfigMaps.Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
+	labels, annotations := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}, map[string]string{}
+	if c.Collects {
+		labels[v1beta1.CollectsLabel] = "true"
+		annotations[v1beta1.CanaryTimeAnnotation] = c.Stands.String()
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return planted{}, fmt.Errorf("read the canary: %w", err)
-	case live.DeletionTimestamp == nil && IsGarbage(live) && (live.Labels[v1beta1.CollectsLabel] == "true") == c.Collects:
-		if err := c.tellTime(ctx, live); err != nil {
-			return planted{}, err
-		}
+	case live.DeletionTimestamp == nil && IsGarbage(live) &&
+		live.Labels[v1beta1.CollectsLabel] == labels[v1beta1.CollectsLabel] &&
+		live.Annotations[v1beta1.CanaryTimeAnnotation] == annotations[v1beta1.CanaryTimeAnnotation]:
 		const rounding = time.Second // of creationTimestamp
 		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
 		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
@@ -149,11 +154,6 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 		if err := c.uproot(ctx, live); err != nil {
 			return planted{}, err
 		}
-	}
-	labels, annotations := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}, map[string]string{}
-	if c.Collects {
-		labels[v1beta1.CollectsLabel] = "true"
-		annotations[v1beta1.CanaryTimeAnnotation] = c.Stands.String()
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -165,19 +165,6 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 		return planted{}, fmt.Errorf("create the canary: %w", err)
 	}
 	return planted{made.UID, time.Now()}, nil
-}
-
-// tellTime has a canary that stands say how long it must, which the webhook goes by: it may be that
-// of another version, or of a Weir with another --canary-time. It need not stand again for that.
-func (c *Canary) tellTime(ctx context.Context, live *corev1.ConfigMap) error {
-	if !c.Collects || live.Annotations[v1beta1.CanaryTimeAnnotation] == c.Stands.String() {
-		return nil
-	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, live.UID, v1beta1.CanaryTimeAnnotation, c.Stands)
-	if _, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write on the canary how long it must stand: %w", err)
-	}
-	return nil // that it is gone is for the next look to find
 }
 
 // uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up

@@ -160,10 +160,10 @@ func TestCanarySaysHowLongItMustStand(t *testing.T) {
 		takes  time.Duration
 	}{
 		"a new one":                           {"none", 0, time.Minute, []string{"create"}, time.Minute},
-		"one of an earlier version":           {"", 15 * time.Second, time.Minute, []string{"patch"}, 46 * time.Second},
-		"one that has to stand for less":      {"10s", 15 * time.Second, time.Minute, []string{"patch"}, 46 * time.Second},
-		"one that has to stand for more":      {"10m0s", 2 * time.Minute, time.Minute, []string{"patch"}, 0},
-		"one of which a user wrote something": {"soon", time.Hour, time.Minute, []string{"patch"}, 0},
+		"one of an earlier version":           {"", 15 * time.Second, time.Minute, []string{"delete", "create"}, time.Minute},
+		"one that has to stand for less":      {"10s", 15 * time.Second, time.Minute, []string{"delete", "create"}, time.Minute},
+		"one that has to stand for more":      {"10m0s", 2 * time.Minute, time.Minute, []string{"delete", "create"}, time.Minute},
+		"one of which a user wrote something": {"soon", time.Hour, time.Minute, []string{"delete", "create"}, time.Minute},
 		"one that says it":                    {"1m0s", time.Hour, time.Minute, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,48 +249,6 @@ func (k *cage) who(t *testing.T) policies.Collector {
 		t.Error(err)
 	}
 	return who
-}
-
-// TestACanaryThatGoesBeforeItsTimeIsWritten was deleted by another collector; where it may not be
-// written, that is told and tried again.
-func TestACanaryThatGoesBeforeItsTimeIsWritten(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		gone bool
-		told string
-	}{
-		"gone":      {apierrors.NewNotFound(configMaps.GroupResource(), v1beta1.CollectorCanary), true, "another garbage collector works in this cluster"},
-		"forbidden": {apierrors.NewForbidden(configMaps.GroupResource(), v1beta1.CollectorCanary, nil), false, "write on the canary how long it must stand: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k := newCage(t, -1)
-				k.Collects = true
-				k.Reporter = teller(func(text string) { k.set(func() { k.told = append(k.told, text) }) })
-				if err := k.client.Tracker().Add(k.collecting(time.Hour, "soon")); err != nil {
-					t.Fatal(err)
-				}
-				refuse := c.err
-				k.refuse("patch", func() error {
-					err := refuse
-					if refuse = nil; err != nil && c.gone {
-						k.remove(t)
-					}
-					return err
-				})
-				if err := k.Await(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if told := k.heard(); len(told) != 1 || !strings.Contains(told[0], c.told) {
-					t.Errorf("told %q, want %q", told, c.told)
-				}
-				time.Sleep(time.Second) // a creationTimestamp has seconds
-				if who := k.who(t); who != policies.WeirCollects {
-					t.Errorf("the webhook says %v", who)
-				}
-			})
-		})
-	}
 }
 
 func TestNothingIsCollectedBeforeTheCanaryHasStood(t *testing.T) {
