@@ -137,7 +137,10 @@ func (e *endings) record(ctx context.Context) time.Duration {
 	e.Store.Read(func(g *graph.Graph) {
 		ended = g.EndedOwners(min(e.Limits.Most, e.Limits.Objects)/smallest, mostWeighed)
 	})
-	ended = inTurn(ended, graph.MostRemembered)
+	if len(ended) > graph.MostRemembered { // what others left may be held
+		slices.SortStableFunc(ended, func(a, b graph.EndedOwner) int { return cmp.Compare(b.References, a.References) })
+		ended = ended[:graph.MostRemembered]
+	}
 	again := max(seeEvery, countShare*time.Since(began))
 	if history == e.history && !e.outdated(ended) {
 		return again
@@ -202,20 +205,4 @@ func (e *endings) failure(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		e.failing.Do(func() { e.Log.Error(err, what) })
 	}
-}
-
-// inTurn are most owners of all: one of each namespace in turn, those first to which most refers.
-// Whoever may delete in one namespace does not push out those of others.
-func inTurn(all []graph.EndedOwner, most int) []graph.EndedOwner {
-	if len(all) <= most {
-		return all
-	}
-	slices.SortStableFunc(all, func(a, b graph.EndedOwner) int { return cmp.Compare(b.References, a.References) })
-	turn, turns := map[string]int{}, map[types.UID]int{}
-	for _, o := range all {
-		turns[o.UID] = turn[o.Namespace]
-		turn[o.Namespace]++
-	}
-	slices.SortStableFunc(all, func(a, b graph.EndedOwner) int { return cmp.Compare(turns[a.UID], turns[b.UID]) })
-	return all[:most]
 }

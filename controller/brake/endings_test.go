@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
@@ -154,22 +151,5 @@ func TestLittleIsNotRecorded(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestEachNamespaceHasATurnInTheRecord: many owners that were deleted in one namespace do not push
-// out those of others.
-func TestEachNamespaceHasATurnInTheRecord(t *testing.T) {
-	var all []graph.EndedOwner
-	for i := range 100 {
-		all = append(all, graph.EndedOwner{UID: types.UID(fmt.Sprintf("busy-%02d", i)), Namespace: "busy", References: 1000 + i})
-	}
-	all = append(all, graph.EndedOwner{UID: "calm-0", Namespace: "calm", References: 1}, graph.EndedOwner{UID: "calm-1", Namespace: "calm", References: 2})
-	var got []types.UID
-	for _, o := range brake.InTurn(all, 5) {
-		got = append(got, o.UID)
-	}
-	if diff := cmp.Diff([]types.UID{"busy-99", "calm-1", "busy-98", "calm-0", "busy-97"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

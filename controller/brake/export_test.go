@@ -2,9 +2,6 @@ package brake
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// InTurn is for tests.
-var InTurn = inTurn
-
 // Why is why a kind of owners is held; "" if it is not.
 func (l *Ledger) Why(owners schema.GroupResource) string {
 	if held := l.holds(owners); held != nil {

@@ -18,8 +18,7 @@ const MostRemembered = 4096
 type EndedOwner struct {
 	Kind       schema.GroupResource
 	UID        types.UID
-	Namespace  string // of objects that refer to it
-	References int    // how many there are
+	References int // of objects to it
 }
 
 // answerForGood settles a claim whose owner has ended.
@@ -55,8 +54,7 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 		for _, d := range c.dependents {
 			if n := g.nodes.at(d.node); n.flags&deleting == 0 && len(left) < most {
 				left = append(left, g.uidOf(n.entry))
-				found[of] = EndedOwner{g.slots[of.slot].GroupResource(), g.uidOf(c.entry),
-					g.namespaces.val(c.namespace), references}
+				found[of] = EndedOwner{g.slots[of.slot].GroupResource(), g.uidOf(c.entry), references}
 			}
 		}
 	}
@@ -65,8 +63,7 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 			return
 		}
 		if references, byEdit := g.referencesTo(n.entry, n.slot); !byEdit {
-			found[owner{n.entry, n.slot}] = EndedOwner{g.slots[n.slot].GroupResource(), g.uidOf(n.entry),
-				g.namespaces.val(n.namespace), references}
+			found[owner{n.entry, n.slot}] = EndedOwner{g.slots[n.slot].GroupResource(), g.uidOf(n.entry), references}
 		}
 	})
 	goes := 0

@@ -64,8 +64,7 @@ func (r *Runner) ended(words []string) (string, error) {
 	}
 	text := ""
 	for _, o := range r.Graph.EndedOwners(enough, 1000) {
-		text += fmt.Sprintf("%s %s: %d in %s\n", kindWord(o.Kind), escape(string(o.UID)), o.References,
-			escape(o.Namespace))
+		text += fmt.Sprintf("%s %s: %d\n", kindWord(o.Kind), escape(string(o.UID)), o.References)
 	}
 	return cmp.Or(text, "nothing\n"), nil
 }
