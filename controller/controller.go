@@ -358,7 +358,7 @@ func (c *Controller) Lead(ctx context.Context) error {
 		alone <- c.alone(ctx)
 	}()
 	if c.brake != nil {
-		c.brake.Begin(ctx)
+		c.brake.Begin()
 	}
 	listed := c.watcher.AwaitLists(ctx)
 	if err := <-alone; !listed || ctx.Err() != nil {

@@ -76,7 +76,7 @@ func (b *Brake) Rewound(string) {
 	defer b.mu.Unlock()
 	b.ledger.Rewound()
 	b.history++
-	b.unsure = b.keeps && !b.Limits.Off()
+	b.unsure = b.keeps
 	clear(b.decided)
 	clear(b.discarded)
 }
@@ -249,16 +249,10 @@ func (b *Brake) Deleted(a graph.Action) {
 	b.ledger.Gone(a)
 }
 
-// Run keeps the HeldCollections until ctx ends. requeue is told of each object that a person lets
+// Run keeps the HeldCollections until ctx ends, after Begin. requeue is told of each object that a person lets
 // go, requested of those among them that were deleted by request.
 func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
 	b.requeue, b.requeueRequested = requeue, requested
-	b.mu.Lock()
-	b.keeps = true
-	b.mu.Unlock()
-	if b.Limits.Off() {
-		b.begin(ctx) // nothing waits for it: what was asked for is held by finalizers
-	}
 	k := keeper{Brake: b, failing: rate.Sometimes{Interval: failureEvery}, records: map[cause]*record{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

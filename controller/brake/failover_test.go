@@ -111,9 +111,9 @@ func TestNothingIsForgottenWhileItCannotBeWritten(t *testing.T) {
 // undefined is the code of a 404 where there is no definition of HeldCollections.
 const undefined = 1
 
-// TestNoReplicaLeadsBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held is
-// found again.
-func TestNoReplicaLeadsBeforeWhatWasHeldIsRead(t *testing.T) {
+// TestNothingInferredGoesBeforeWhatWasHeldIsRead: unless it cannot be, for good: then what is held
+// is found again.
+func TestNothingInferredGoesBeforeWhatWasHeldIsRead(t *testing.T) {
 	for code, waits := range map[int]bool{403: false, 404: false, undefined: false, 429: true, 500: true} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			held(t, 2+1, func(c *clustertest.Cluster, stop func()) {

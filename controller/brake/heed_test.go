@@ -179,7 +179,8 @@ func TestAProcessThatEndsSaysNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b.Heed(ctx)
-	b.Begin(ctx)
+	b.Begin()
+	b.Run(ctx, func(types.UID) {}, func(types.UID) {})
 	if len(said) > 0 {
 		t.Errorf("it said %q", said)
 	}

@@ -97,36 +97,15 @@ type record struct {
 	written, stored *v1beta1.HeldCollectionStatus
 }
 
-// Begin reads what was held when Weir last ran: it is from the beginning. It returns when it could
-// be read, or ctx ends; at once where nothing is held that is inferred.
-func (b *Brake) Begin(ctx context.Context) {
-	if !b.Limits.Off() {
-		b.begin(ctx)
-	}
+// Begin has nothing go by inference before Run has read what was held when Weir last ran.
+func (b *Brake) Begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keeps, b.unsure = true, true
 }
 
-func (b *Brake) begin(ctx context.Context) {
-	var refused refusal
-	for ctx.Err() == nil {
-		items, err := b.list(ctx)
-		switch {
-		case err == nil:
-			b.resume(items, "it was held before Weir was restarted")
-			return
-		case b.undefined(ctx, err), refused.by(err):
-			b.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
-			return
-		}
-		b.Log.Info("cannot read what was held before, and waits for it; will try again", "err", err.Error())
-		select {
-		case <-ctx.Done():
-		case <-time.After(lookEvery):
-		}
-	}
-}
-
-// again reads what was held in the history that the API server's went back to, and tells whether
-// that is known.
+// again reads what was held before Weir was restarted, or in the history that the API server's went
+// back to, and tells whether that is known.
 func (k *keeper) again(ctx context.Context) bool {
 	k.mu.Lock()
 	unsure, history := k.unsure, k.Brake.history
@@ -135,11 +114,23 @@ func (k *keeper) again(ctx context.Context) bool {
 		return true
 	}
 	items, err := k.list(ctx)
-	if err != nil && !k.undefined(ctx, err) && !k.refused.by(err) {
-		k.failure(ctx, err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return false
+	case k.undefined(ctx, err), k.refused.by(err):
+		k.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
+	default:
+		k.failing.Do(func() {
+			k.Log.Info("cannot read what was held before, and waits for it; will try again", "err", err.Error())
+		})
 		return false
 	}
-	k.resume(items, "it was held in the backup that was restored")
+	why := "it was held before Weir was restarted"
+	if history > 0 {
+		why = "it was held in the backup that was restored"
+	}
+	k.resume(items, why)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.unsure = history != k.Brake.history
