@@ -279,18 +279,13 @@ func (c *Canary) Watch(ctx context.Context) error {
 
 // replant plants a canary where one was deleted.
 func (c *Canary) replant(ctx context.Context) error {
-	p, err := c.plant(ctx)
+	uid, alone, err := c.alone(ctx)
 	if err != nil {
 		return err
 	}
-	switch is, err := c.goes(ctx, p.uid, c.Stands, firstLook, mostLook); {
-	case err != nil:
-		return err
-	case is == deleted:
-		c.found(p.uid, true)
+	if !alone {
+		c.found(uid, true)
 		return ErrOther
-	case is == changed:
-		return errChanged
 	}
 	c.Log.Info("the canary was deleted, and the next one stands: no other garbage collector works")
 	return nil

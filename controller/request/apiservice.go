@@ -45,13 +45,8 @@ func (r *Client) Down(ctx context.Context, kind graph.Resource) (bool, error) {
 
 func (r *Client) apiService(ctx context.Context, gv schema.GroupVersion) (*apiService, error) {
 	name := gv.Version + "." + gv.Group
-	req := object(r.client.Get(), schema.GroupVersion{Group: kinds.APIServices.Group, Version: "v1"}, kinds.APIServices.Resource, "", name).
-		SetHeader("Accept", "application/json")
-	result, err := r.do(ctx, "get", kinds.APIServices, req)
-	if err != nil {
-		return nil, fmt.Errorf("read APIService %s: %w", name, err)
-	}
-	body, err := result.Raw()
+	v1 := schema.GroupVersion{Group: kinds.APIServices.Group, Version: "v1"}
+	body, err := r.raw(ctx, v1, graph.Ref{Kind: kinds.APIServices, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("read APIService %s: %w", name, err)
 	}

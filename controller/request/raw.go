@@ -22,7 +22,12 @@ func (r *Client) GetRaw(ctx context.Context, ref graph.Ref) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	result, err := r.do(ctx, "get", ref.Kind, object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).SetHeader("Accept", "application/json"))
+	return r.raw(ctx, gv, ref)
+}
+
+func (r *Client) raw(ctx context.Context, gv schema.GroupVersion, ref graph.Ref) (json.RawMessage, error) {
+	req := object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name)
+	result, err := r.do(ctx, "get", ref.Kind, req.SetHeader("Accept", "application/json"))
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,7 @@ func (r *Client) GetFull(ctx context.Context, ref graph.Ref) (map[string]any, *m
 }
 
 func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
-	result, err := r.do(ctx, "get", ref.Kind, object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name).SetHeader("Accept", "application/json"))
-	if err != nil {
-		return nil, nil, err
-	}
-	raw, err := result.Raw()
+	raw, err := r.raw(ctx, gv, ref)
 	if err != nil {
 		return nil, nil, err
 	}
