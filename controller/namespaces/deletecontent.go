@@ -30,17 +30,13 @@ const mostChosen = 10_000
 // same is false if the namespace is gone or another by now. It is read after objects were chosen:
 // what was chosen before that was in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
-	read := p.early == nil
 	for _, kind := range step.Kinds {
-		k := p.part(part{kind, step.Wave})
-		k.Tried = true
-		read = read || k.Listed && !k.Blind
+		p.part(part{kind, step.Wave}).Tried = true
 	}
 	d := p.deletes()
-	if same, err := p.deleteChosen(ctx, step, d, read); !same || ctx.Err() != nil {
+	if same, err := p.deleteChosen(ctx, step, d); !same || ctx.Err() != nil {
 		return same, err // whoever goes on after this step sees that ctx ended, too
 	}
-	p.early = nil
 	for _, kind := range step.Kinds {
 		if !p.part(part{kind, step.Wave}).Blind {
 			continue
@@ -59,17 +55,15 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 }
 
 // deleteChosen deletes what is chosen, and returns when no delete is under way any more. The
-// namespace is read after each choice, if it is to be.
-func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes, read bool) (same bool, err error) {
+// namespace is read after each choice.
+func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes) (same bool, err error) {
 	defer d.wait()
 	for refs := range p.choose(step) {
-		if read {
-			ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-			if ns == nil {
-				return false, err
-			}
-			p.ns = ns
+		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
+		if ns == nil {
+			return false, err
 		}
+		p.ns = ns
 		if d.send(ctx, refs); ctx.Err() != nil {
 			break
 		}
@@ -256,13 +250,9 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *d
 // about the wave, only those whose labels are known as they are now: the next pass lists the others
 // live.
 func (p *pass) present(at part) iter.Seq[graph.Ref] {
-	views := slices.Values(p.early[at.kind])
-	if p.early == nil {
-		views = p.Store.Content(p.ns.Name, at.kind)
-	}
 	split := len(p.parts(at.kind)) > 1
 	return func(yield func(graph.Ref) bool) {
-		for v := range views {
+		for v := range p.Store.Content(p.ns.Name, at.kind) {
 			if v.Deleting || split && p.sorted[at.kind][v.UID] != (sorted{v.ResourceVersion, at.wave}) {
 				continue
 			}

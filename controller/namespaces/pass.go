@@ -32,8 +32,6 @@ type pass struct {
 	served   map[schema.GroupResource]graph.Resource
 	followed sets.Set[schema.GroupResource]
 	live     map[part][]graph.Ref // what live lists found that is not terminating
-	// early is what was there before the namespace was read; nil once it is used.
-	early map[schema.GroupResource][]graph.View
 }
 
 // part is what goes of a kind with one wave.
@@ -49,7 +47,6 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	if !ok {
 		return d.late(ctx, name)
 	}
-	early := d.early(name)
 	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case request.NoSuchObject(err, kinds.Namespaces, name):
@@ -68,9 +65,9 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	if wait := d.agreement(ctx, seen); wait > 0 {
 		return recheck(wait), nil
 	}
-	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, early: early, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
+	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
 	d.waitsOutside(p.progress, false)
-	if len(early) == 0 && early != nil {
+	if len(d.Store.Inventory(name).Kinds) == 0 {
 		p.discover(ctx) // there is nothing to delete meanwhile
 	}
 	if err := p.count(); err != nil {
@@ -118,25 +115,6 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 			return pending, ctx.Err()
 		}
 	}
-}
-
-// early chooses what there is to delete before the namespace is read, if it is not much: what was
-// chosen before is in the namespace that is read then, which need not be read again.
-func (d *Drainer) early(name string) map[schema.GroupResource][]graph.View {
-	const most = 100
-	inv := d.Store.Inventory(name)
-	n := 0
-	for _, k := range inv.Kinds {
-		n += k.Total
-	}
-	if n > most {
-		return nil
-	}
-	chosen := map[schema.GroupResource][]graph.View{}
-	for _, k := range inv.Kinds {
-		chosen[k.Kind] = slices.Collect(d.Store.Content(name, k.Kind))
-	}
-	return chosen
 }
 
 // discover waits a moment for it to be found out which kinds there are since the namespace is being
