@@ -107,7 +107,7 @@ type Controller struct {
 	undo     *undo.Recorder      // nil: nothing is recorded
 	guard    func(context.Context, types.UID) string
 	collects bool
-	// alone returns when no other collector works, and watch when one begins to; nil where that is
+	// alone returns when no other collector works, and watch when one begins to, nil where that is
 	// no matter. jobs are what who leads does besides.
 	alone, watch func(context.Context) error
 	jobs         []func(context.Context)
@@ -118,11 +118,12 @@ type Controller struct {
 
 // New prepares a Controller. Nothing is sent to the API server before Follow.
 func New(o Options) (*Controller, error) {
-	following, err := newFollowing(o)
+	following, err := NewFollowing(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{Following: following, events: record.NewBroadcaster()}
+	c := &Controller{Following: following, events: record.NewBroadcaster(),
+		alone: func(context.Context) error { return nil }}
 	c.reporter = events.New(
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}),
 		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
@@ -350,13 +351,7 @@ func (c *Controller) Lead(ctx context.Context) error {
 	c.began.Store(true)
 	began := time.Now()
 	alone := make(chan error, 1)
-	go func() {
-		if c.alone == nil {
-			alone <- nil
-			return
-		}
-		alone <- c.alone(ctx)
-	}()
+	go func() { alone <- c.alone(ctx) }()
 	if c.brake != nil {
 		c.brake.Begin()
 	}

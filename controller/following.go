@@ -81,14 +81,6 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // NewFollowing prepares to follow. Nothing is sent to the API server before Follow.
 func NewFollowing(o Options) (*Following, error) {
-	f, err := newFollowing(o)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func newFollowing(o Options) (*Following, error) {
 	if o.Config == nil {
 		return nil, errors.New("follow a cluster: no API server is configured")
 	}
