@@ -35,9 +35,9 @@ type Guard struct {
 	ready func() error // nil once the graph has all kinds; only asked until then
 	known atomic.Bool
 
-	mu         sync.Mutex
-	asked, old map[types.UID]time.Time // when an object was first asked about
-	turned     time.Time
+	mu     sync.Mutex
+	asked  map[types.UID]time.Time // when an object was first asked about
+	turned time.Time               // when that was begun anew
 	// doubted are objects of which the graph does not show that all owners are gone, by the kind of
 	// an owner that it shows, or does not know: the other collector wants to delete them. Where that
 	// is wrong it is wrong for many, so they count together before the first one goes.
@@ -47,7 +47,7 @@ type Guard struct {
 // NewGuard makes one that asks a Brake. Before ready is nil nothing may be deleted, since nothing
 // is known.
 func NewGuard(b *Brake, ready func() error) *Guard {
-	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, old: map[types.UID]time.Time{}, doubted: map[schema.GroupResource]map[types.UID]graph.Ref{}}
+	return &Guard{Brake: b, ready: ready, asked: map[types.UID]time.Time{}, doubted: map[schema.GroupResource]map[types.UID]graph.Ref{}}
 }
 
 // Holds says why an object must not be deleted now; "" if it may be. The other collector asks again
@@ -116,17 +116,15 @@ func (g *Guard) first(uid types.UID) time.Time {
 	defer g.mu.Unlock()
 	now := time.Now()
 	if now.Sub(g.turned) > window || len(g.asked) >= mostRemembered {
-		g.old, g.asked, g.turned = g.asked, map[types.UID]time.Time{}, now
-		clear(g.doubted) // what is still asked about comes back
+		g.turned = now // what is still asked about comes back
+		clear(g.asked)
+		clear(g.doubted)
 	}
-	if at, ok := g.asked[uid]; ok {
-		return at
-	}
-	at, ok := g.old[uid]
+	at, ok := g.asked[uid]
 	if !ok {
 		at = now
+		g.asked[uid] = at
 	}
-	g.asked[uid] = at
 	return at
 }
 
