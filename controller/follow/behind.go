@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// slowAfter is when a first list that is under way is called slow, and nothing waits for it any
-	// more to begin with other work; failingAfter is when it counts as one that fails. Until then
-	// it holds foreground deletion.
+	// slowAfter is when a first list that is under way counts as slow, and other work no longer
+	// waits for it; failingAfter is when it counts as failing. Until then it holds foreground
+	// deletion.
 	slowAfter, failingAfter = firstListsTimeout, 5 * time.Minute
-	// forbiddenAfter is for how long 403 must have been the only answer until a kind is taken for
-	// one that Weir may not see. While a cluster starts, roles are not there yet.
+	// forbiddenAfter is how long 403 must be the only answer before a kind counts as forbidden.
+	// While a cluster starts, roles are not there yet.
 	forbiddenAfter = time.Minute
-	// unwatchedFor is how long a kind that was listed may be without a watch until it is behind.
-	// Watches end all the time, because the API server ends them, and are taken up again within
-	// milliseconds.
+	// unwatchedFor is how long a kind that was listed may be without a watch before it is behind.
+	// The API server ends watches all the time, and they are taken up within milliseconds.
 	unwatchedFor = 2 * time.Second
 )
 
-// level is told which list has ended: the graph has everything of the kind up to now.
+// level is called when a list has ended and the graph has all of it.
 func (f *follower) level(list uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +40,7 @@ func (f *follower) trying() {
 	f.err = nil
 }
 
-// tried takes in how an attempt to list or to watch ended.
+// tried notes how an attempt to list or to watch ended.
 func (f *follower) tried(ctx context.Context, err error) {
 	if err == nil {
 		f.cutOff.Store(false)
@@ -55,7 +54,7 @@ func (f *follower) tried(ctx context.Context, err error) {
 	f.failed(err)
 }
 
-// failed takes in why there is no list or watch, be it that client-go tries on.
+// failed notes why there is no list or watch now. client-go may still be retrying.
 func (f *follower) failed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,8 +64,9 @@ func (f *follower) failed(err error) {
 	f.behindLocked(err.Error())
 }
 
-// again ends the watch, so that the kind is listed: which list that is, whether there was one, and
-// for how long the kind has been behind. why: the kind is behind because of that; "" if it is not.
+// again ends the watch, so that the kind is listed. If why is not empty, the kind is behind because
+// of that. It returns the number of that list, whether the kind was listed before, and for how long
+// it has been behind.
 func (f *follower) again(why string) (list uint64, listed bool, behind time.Duration) {
 	f.mu.Lock()
 	f.due, f.check = f.begun+1, false
@@ -86,22 +86,22 @@ func (f *follower) again(why string) (list uint64, listed bool, behind time.Dura
 	return list, listed, behind
 }
 
-// hasListed tells whether a list has ended, and the watch begun that tells of contact, or the kind
-// is not followed any more.
+// hasListed reports whether a list has ended and, on the connection that requests go by, the watch
+// after it has begun. It is true for a kind that is not followed any more.
 func (f *follower) hasListed(list uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.done || f.have >= list && (!f.contact || !f.ended)
 }
 
-// sentAway tells whether an attempt says nothing of the kind: the API server starts, or has too
-// much to do.
+// sentAway reports whether an error says nothing about the kind: the API server is starting, or has
+// too much to do.
 func sentAway(err error) bool {
 	return apierrors.IsTooManyRequests(err) || utilnet.IsConnectionRefused(err)
 }
 
-// unlisted takes in that there is no list. One that was sent away is still expected, for a while:
-// see late.
+// unlisted notes that a list failed. One that was sent away is still expected for a while: see
+// late.
 func (f *follower) unlisted(err error) {
 	if sentAway(err) {
 		return
@@ -138,8 +138,8 @@ func (f *follower) longestPause() time.Duration {
 	return mostListPause
 }
 
-// late says what a kind is that has not been listed for a while, because nothing comes or every
-// attempt is sent away.
+// late tells the graph about a kind that has not been listed for a while, because no answer comes
+// or every attempt is sent away.
 func (f *follower) late(after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *follower) late(after time.Duration) {
 	}
 }
 
-// watchBegan takes in that there is a watch again. False: the kind has to be listed first.
+// watchBegan notes that there is a watch. It returns false if the kind has to be listed first.
 func (f *follower) watchBegan(s *stream) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,8 +168,8 @@ func (f *follower) watchBegan(s *stream) bool {
 	return true
 }
 
-// watchEnded takes in that a watch has, which was asked to end at a time. Where it ends before, it
-// is not known to have shown everything.
+// watchEnded notes that a watch has ended, which was asked to end at a time. One that ends earlier
+// may not have shown everything.
 func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 		return
 	}
 	f.ended = true
-	if f.current == s && time.Until(asked) > time.Second { // else it was ended here
+	if f.current == s && time.Until(asked) > time.Second { // again and compare clear f.current
 		f.breakLocked()
 		if f.contact && ctx.Err() == nil {
 			f.history.lost()
@@ -186,7 +186,7 @@ func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 	f.overdueLocked()
 }
 
-// overdueLocked waits for a watch where there is none: not for long.
+// overdueLocked starts the timer for a missing watch.
 func (f *follower) overdueLocked() {
 	switch {
 	case !f.ended:
@@ -206,14 +206,15 @@ func (f *follower) unwatched() {
 	}
 }
 
-// breakLocked notes that no watch is known to go on: the kind has to be listed.
+// breakLocked notes that the watch may have a gap, so that the kind is listed before the next
+// watch.
 func (f *follower) breakLocked() {
 	if f.have >= f.due {
 		f.due, f.check = f.have+1, false
 	}
 }
 
-// behindLocked says, once, that there may be objects of the kind that the graph has not seen.
+// behindLocked tells the graph, once, that there may be unseen objects of the kind.
 func (f *follower) behindLocked(why string) {
 	if f.done || !f.listed || f.lag != "" {
 		return

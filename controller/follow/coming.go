@@ -10,31 +10,32 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// listPiece is how many objects of a list the graph takes in at once.
+// listPiece is how many objects of a list the graph applies at once.
 const listPiece = 256
 
-// coming is a list, as far as it has come. The graph has each object when it comes, and client-go
-// none: it would keep the whole list, beside the graph, until that ends.
+// coming is a list under way. Each object goes to the graph when it comes, and none to client-go,
+// which would keep the whole list in memory until its end.
 //
-// Nothing is concluded from a list before its end: what it shows of a kind is no work until then. A
-// first list that breaks off is forgotten. Of a later one what came is kept: it was there. Only what
-// an hourly list shows is work at once, since nothing has happened before it.
+// Nothing is concluded from a list before its end, and what it shows becomes no work. A first list
+// that breaks off is forgotten; what came of a later one is kept, since it was there. Only the
+// objects of an hourly list become work at once.
 type coming struct {
 	number  uint64
 	first   bool
 	objects []*graph.Object                 // the last ones, which the graph does not have yet
-	changed []*metav1.PartialObjectMetadata // those to tell of at its end
-	why     string                          // why it cannot come after what was seen
-	// upTo is up to which version the graph is held against the list; 0: it is not.
+	changed []*metav1.PartialObjectMetadata // those of which listeners are told at its end
+	why     string                          // why it contradicts what was seen; "" if it does not
+	// upTo is the version up to which the graph is compared with the list; 0: it is not.
 	upTo uint64
 }
 
+// open begins a list in the graph.
 func (f *Feed) open(c *coming) {
 	c.objects, c.changed, f.coming = nil, nil, nil
 	f.Store.open(f.Kind, c.upTo == 0)
 }
 
-// abandon gives up a list that did not come to its end.
+// abandon gives up a list that broke off.
 func (f *Feed) abandon(c *coming) {
 	if c.first {
 		f.Store.forget(f.Kind)
@@ -42,8 +43,8 @@ func (f *Feed) abandon(c *coming) {
 	f.Store.release(f.Kind)
 }
 
-// take takes in an object of a list. The graph has it in pieces, so that the others get at the
-// graph in between.
+// take adds an object of a list. The graph applies them in pieces, and is free for others in
+// between.
 func (f *Feed) take(c *coming, m *metav1.PartialObjectMetadata) {
 	trim(m)
 	if f.seen != nil || m.DeletionTimestamp != nil {
@@ -54,8 +55,8 @@ func (f *Feed) take(c *coming, m *metav1.PartialObjectMetadata) {
 	}
 }
 
-// flush has the graph take in what has come. Of a list that contradicts what was seen it is the
-// last.
+// flush applies the last objects of a list. After a contradiction nothing more of the list is
+// applied.
 func (f *Feed) flush(c *coming) {
 	if c.why == "" {
 		var wrong []fault
@@ -66,12 +67,12 @@ func (f *Feed) flush(c *coming) {
 	c.objects = c.objects[:0]
 }
 
-// opening are the kinds of which a list holds work, and whether some waits for its end: of the
-// owners of what was shown many are still to come, and would be looked up, and what breaks off is
+// opening are the kinds whose dirty objects wait for the end of a list, and whether some do. Many of
+// their owners are still to come, and would be looked up; and a first list that breaks off is
 // forgotten.
 type opening map[schema.GroupResource]bool
 
-// hold takes out of uids what is to wait.
+// hold removes from uids the objects that wait.
 func (o opening) hold(g *graph.Graph, uids []types.UID) []types.UID {
 	if len(o) == 0 {
 		return uids
@@ -86,8 +87,8 @@ func (o opening) hold(g *graph.Graph, uids []types.UID) []types.UID {
 	})
 }
 
-// workLocked is what becomes work now of dirty objects, which it reorders: those that are being
-// deleted, and the rest.
+// workLocked splits dirty objects into those that are being deleted and the rest, without those
+// that wait for a list. It reorders dirty.
 func (s *Store) workLocked(dirty []types.UID) (ending, rest []types.UID) {
 	if s.dirty.Load() == nil {
 		return nil, nil
@@ -103,7 +104,7 @@ func (s *Store) workLocked(dirty []types.UID) (ending, rest []types.UID) {
 	return dirty[:n], dirty[n:]
 }
 
-// open begins with a list of a kind, and has what it shows wait for its end, if it is to hold that.
+// open begins a list of a kind. If hold is true, what it shows waits for its end.
 func (s *Store) open(kind schema.GroupResource, hold bool) {
 	if hold {
 		s.mu.Lock()
@@ -113,8 +114,8 @@ func (s *Store) open(kind schema.GroupResource, hold bool) {
 	s.Apply(graph.ListBegins{Kind: kind})
 }
 
-// listed takes in what a list has shown. It returns what the graph had wrong, and why the list
-// cannot come after what was seen: then it takes in no more.
+// listed applies objects of a list. It returns what the graph had wrong, and why the list
+// contradicts what was seen; then it stops.
 func (s *Store) listed(c *coming) (wrong []fault, why string) {
 	var dirty []types.UID
 	s.mu.Lock()
@@ -134,16 +135,15 @@ func (s *Store) listed(c *coming) (wrong []fault, why string) {
 	return wrong, why
 }
 
-// complete takes in that the list of a kind has ended.
+// complete ends the list of a kind.
 func (s *Store) complete(kind schema.GroupResource) {
 	waited := s.close(kind)
 	s.Apply(graph.ListEnds{Kind: kind})
 	s.resume(waited)
 }
 
-// forget forgets what a first list has shown, as if it had never been: nothing follows from that,
-// and nothing from what it did not show. The kind is as it was before, being listed or failing to
-// be.
+// forget removes what a first list has shown, and concludes nothing from that. The kind goes on
+// listing or failing as before.
 func (s *Store) forget(kind schema.GroupResource) {
 	for v := range s.pieces(s.graph.Views) {
 		if v.Kind == kind {
@@ -152,11 +152,10 @@ func (s *Store) forget(kind schema.GroupResource) {
 	}
 }
 
-// release has what is shown of a kind become work from now on, and what has waited.
+// release ends the wait of a kind's objects.
 func (s *Store) release(kind schema.GroupResource) { s.resume(s.close(kind)) }
 
-// close has what is shown of a kind become work from now on, and tells whether some of it has
-// waited.
+// close lets a kind's objects become work from now on, and reports whether some have waited.
 func (s *Store) close(kind schema.GroupResource) (waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *Store) close(kind schema.GroupResource) (waited bool) {
 	return waited
 }
 
-// resume has what there is to do become work, if some of it has waited.
+// resume queues all that there is to do, if some of it has waited.
 func (s *Store) resume(waited bool) {
 	if dirty := s.dirty.Load(); waited && dirty != nil {
 		s.pending(*dirty)

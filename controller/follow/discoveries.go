@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// restFactor is the pause after a discovery that a namespace wanted, as many times what it
-	// took: where that is 20 ms, a burst of deletions has five made in a second, and one alone is
-	// served at once. longestPause is what a namespace may have to wait for its turn.
+	// restFactor times what a discovery took is the pause before the next one that a caller wants,
+	// and longestPause the most. With 20 ms for a discovery, a burst of deletions makes five a
+	// second, and a single deletion does not wait.
 	restFactor   = 10
 	longestPause = 250 * time.Millisecond
-	// discoveryTimeout bounds each request of a discovery: without it one that is never answered
-	// would hold every namespace, and every new kind. The same as client-go's own.
+	// discoveryTimeout bounds each request of a discovery, or one that is never answered would hold
+	// every namespace and every new kind. It is client-go's own.
 	discoveryTimeout = 32 * time.Second
 )
 
-// discoveries remembers how the last attempt went to find out which kinds there are. A namespace
-// may go only after one that began when it was terminating already: a kind that came later cannot
-// have content in it.
+// discoveries remembers how the last discovery went. A namespace may go only after a discovery that
+// began when it was already terminating: a kind that came later cannot have content in it.
 type discoveries struct {
 	asked chan struct{} // one is wanted, on top of those that changes and time cause
 
@@ -43,7 +42,7 @@ func (d *discoveries) Want() {
 	}
 }
 
-// begins says that a discovery begins: it is for all who have asked until now.
+// begins notes that a discovery begins. It serves all who have asked until now.
 func (d *discoveries) begins() time.Time {
 	select {
 	case <-d.asked:
@@ -52,7 +51,7 @@ func (d *discoveries) begins() time.Time {
 	return time.Now()
 }
 
-// ended takes in how a discovery ended; err only if nothing was learned at all.
+// ended notes how a discovery ended. err is set only if nothing was learned at all.
 func (d *discoveries) ended(began time.Time, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,15 +65,15 @@ func (d *discoveries) ended(began time.Time, err error) {
 	d.next.Notify()
 }
 
-// rest is how long a discovery that a caller wants has to wait for its turn.
+// rest returns how long a discovery that a caller wants has to wait.
 func (d *discoveries) rest() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Until(d.rested)
 }
 
-// Since tells whether a discovery that began at a time or later has succeeded, and why the last one
-// failed, if it did. next is closed when another has ended.
+// Since reports whether a discovery that began at a time or later has succeeded, and why the last
+// one failed, if it did. next is closed when another has ended.
 func (d *discoveries) Since(t time.Time) (done bool, failure string, next <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package follow keeps the ownership graph of a cluster: it discovers the kinds, runs one reflector
-// for each, and watches over whether the API server goes on from what was seen of it. It is all
-// that a webhook uses of the controller. It makes no decision and no change.
+// Package follow keeps the ownership graph of a cluster. It discovers the kinds, runs one reflector
+// for each, and checks that the API server goes on from what was seen of it. It is the only part of
+// the controller that the webhook uses. It makes no decision and no change.
 //
-//	discovery ─▶ one reflector for each kind ─▶ Store (the graph, one lock) ─▶ who leads is told of uids
+//	discovery ─▶ one reflector for each kind ─▶ Store (the graph, one lock) ─▶ the leader gets uids
 //
-// Locks: that of Store guards the graph, and nothing that can block runs under it. Those of Watcher
-// guard which kinds are followed, that of History the gate that writes wait at. Goroutines: a
-// reflector for each kind, and one each that opens the gate, asks how far watches have come, and has
-// kinds listed hourly, joined by Watcher.Run. A follower's lock is held for a look at how far it is.
+// The lock of Store guards the graph, and nothing that can block runs under it. The locks of
+// Watcher guard which kinds are followed, that of History the gate at which writes wait, and that
+// of a follower how far its kind is. Watcher.Run joins all goroutines: a reflector for each kind,
+// and one each that opens the gate, asks how far watches have come, and has kinds listed hourly.
 package follow

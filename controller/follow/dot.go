@@ -13,8 +13,8 @@ import (
 // GraphPath is where the graph is served, on the metrics port: the reference's path (RB 9.7).
 const GraphPath = "/debug/controllers/garbage-collector-controller/graph"
 
-// GraphHandler serves the ownership graph as DOT: the whole, or with ?uid= (repeatable) what hangs
-// together with those objects. It works on a copy: events go on while it writes.
+// GraphHandler serves the ownership graph as DOT: all of it, or with ?uid= (repeatable) what is
+// connected with those objects. It works on a copy, so events go on while it writes.
 func GraphHandler(s *Store) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// mostEnding bounds how many ending owners are told apart, and so what a scrape costs: a few
+// mostEnding bounds how many ending owners are observed, and so the cost of a scrape: a few
 // milliseconds.
 const mostEnding = 4096
 
-// endingMetrics tell what owners wait for that are being deleted with foreground or orphan, and for
-// how long they have. The graph has no clock: an owner's time begins when it is first seen here. Of
-// more than mostEnding, the others are seen when there is room.
+// endingMetrics report what owners wait for that are being deleted with foreground or orphan, and
+// for how long. The graph has no clock, so an owner's time begins when it is first seen here.
+// Owners beyond mostEnding are seen when there is room.
 type endingMetrics struct {
 	store *Store
 
@@ -26,7 +26,7 @@ type endingMetrics struct {
 	owners, oldest *prometheus.Desc
 }
 
-// NewEndingMetrics makes the collector of what owners wait for.
+// NewEndingMetrics returns the collector of what owners wait for.
 func NewEndingMetrics(s *Store) *endingMetrics {
 	return &endingMetrics{
 		store: s, since: map[types.UID]time.Time{},
@@ -69,7 +69,7 @@ type endingOwner struct {
 	age time.Duration
 }
 
-// look returns the owners that are ending, and forgets those that are not any more.
+// look returns the ending owners, and forgets those that no longer are.
 func (m *endingMetrics) look(now time.Time) []endingOwner {
 	m.mu.Lock()
 	defer m.mu.Unlock()

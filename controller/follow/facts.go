@@ -10,9 +10,9 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as
-// it is then, and holds up events for as long. Follow must be running; what it has not seen yet is
-// unknown, not absent. An API group that never answered may serve a kind, and hold objects of it.
+// Facts returns what the graph and discovery know, for policies. Each call reads the graph as it is
+// then, under its lock. The Watcher must be running. What it has not seen yet is unknown, not
+// absent. An API group that never answered may serve a kind, and have objects of it.
 func (w *Watcher) Facts() policies.Facts {
 	of := policyfacts.Of(w.store.Read)
 	known := of
@@ -39,7 +39,7 @@ func (w *Watcher) Facts() policies.Facts {
 	return of
 }
 
-// silent tells whether a group never answered; no group is not.
+// silent reports whether a group never answered. The core group counts as answering.
 func (w *Watcher) silent(group string) bool {
 	return group != "" && slices.ContainsFunc(w.Undiscovered(), func(gv string) bool {
 		g, _, _ := strings.Cut(gv, "/")

@@ -13,32 +13,31 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Feed brings one kind into the graph: it is the store of a reflector, and keeps nothing itself.
+// Feed is the store of one kind's reflector. It passes everything to the graph, and keeps nothing.
 type Feed struct {
 	Kind  schema.GroupResource
 	Store *Store
-	// seen is told of each object of the kind that comes, changes or goes; nil if no caller asks.
+	// seen is called for each object of the kind that comes, changes or goes. It may be nil.
 	seen      func(m *metav1.PartialObjectMetadata, how Change)
 	listeners listeners
-	// level is told which list has ended, when the graph has everything.
+	// level is called with the number of a list that has ended, when the graph has all of it.
 	level func(list uint64)
-	// faults is told what a list shows that the graph had wrong.
+	// faults is called with what a list shows that the graph had wrong.
 	faults func([]fault)
 
-	// Reached is the resourceVersion up to which the graph has everything of the kind; 0: that is
+	// Reached is the resourceVersion up to which the graph has everything of the kind; 0 if that is
 	// not known.
 	Reached atomic.Uint64
-	// cutOff is set while the kind is behind, and no request has been answered since its watch
-	// ended but with 503.
+	// cutOff is set while the kind is behind and every answer since its watch ended was 503.
 	cutOff atomic.Bool
-	// coming is the list that has come, until client-go has it; the reflector's alone.
+	// coming is the list that has come, until client-go has it. Only the reflector uses it.
 	coming *coming
 }
 
-// Change is what happened to an object, for those who are told of it by name.
+// Change is what happened to an object.
 type Change uint8
 
-// What happened to an object.
+// The changes.
 const (
 	There    Change = iota // it came or changed
 	Deleting               // it is being deleted
@@ -55,10 +54,10 @@ func trim(m *metav1.PartialObjectMetadata) {
 	}
 }
 
-// Add takes in an object that the watch showed.
+// Add applies an object that the watch showed.
 func (f *Feed) Add(obj any) error { return f.Update(obj) }
 
-// Update takes in an object that the watch showed.
+// Update applies an object that the watch showed.
 func (f *Feed) Update(obj any) error {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -74,7 +73,7 @@ func (f *Feed) Update(obj any) error {
 	return nil
 }
 
-// Delete takes in a deletion that the watch showed.
+// Delete applies a deletion that the watch showed.
 func (f *Feed) Delete(obj any) error {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -88,7 +87,7 @@ func (f *Feed) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes in that client-go has the list that has come.
+// Replace completes a list, whose objects the graph has already.
 func (f *Feed) Replace(_ []any, resourceVersion string) error {
 	c := f.coming
 	if c == nil {
@@ -104,16 +103,16 @@ func (f *Feed) Replace(_ []any, resourceVersion string) error {
 	return nil
 }
 
-// UpdateResourceVersion is told how far the watch has come, once the graph has what came: with each
-// event, and about once a minute by a bookmark.
+// UpdateResourceVersion notes how far the watch has come: with each event, once the graph has it,
+// and about once a minute by a bookmark.
 func (f *Feed) UpdateResourceVersion(resourceVersion string) {
 	f.Reached.Store(VersionNumber(resourceVersion))
 }
 
-// Resync does nothing: the graph is level with the watch, and nothing is delivered twice.
+// Resync does nothing: nothing is delivered twice.
 func (f *Feed) Resync() error { return nil }
 
-// notify has those told who ask about objects by name, or about deletions.
+// notify calls those who follow objects by name, or deletions.
 func (f *Feed) notify(m *metav1.PartialObjectMetadata) {
 	if m.DeletionTimestamp != nil {
 		f.listeners.terminating(m)

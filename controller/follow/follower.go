@@ -18,22 +18,22 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
-// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list,
-// firstListPause and mostRetry those that the reflector makes by itself, when there is no answer or
-// it is told to come later.
+// firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list.
+// firstListPause and mostRetry bound those of the reflector itself, when there is no answer or it is
+// told to come later.
 const (
 	firstListPause, mostRetry         = 500 * time.Millisecond, 10 * time.Second
 	mostListPause, mostForbiddenPause = 30 * time.Second, 2 * time.Minute
-	// answeredWithin is how long a watch may take to begin. Without a bound, a kind whose request
-	// is neither answered nor fails stays behind.
+	// answeredWithin is how long a watch may take to begin. Without it, a kind whose request neither
+	// is answered nor fails would stay behind.
 	answeredWithin = time.Minute
 )
 
 var errListFirst = errors.New("the last watch did not end as it should: the kind is listed first")
 
-// follower lists and watches one kind, and tells the graph how far it has come: the reflector tries
-// on by itself, and keeps to itself what goes wrong. A watch that ends before its time is not taken
-// up where it ended: the kind is listed again.
+// follower lists and watches one kind, and tells the graph how far it has come, which the reflector
+// keeps to itself. After a watch that ends before its time it lists the kind again, and does not
+// resume.
 type follower struct {
 	*Feed
 	gvr      schema.GroupVersionResource
@@ -47,16 +47,16 @@ type follower struct {
 	mu      sync.Mutex
 	done    bool
 	listed  bool        // a list has ended: from here on the kind is level or behind
-	begun   uint64      // lists
-	have    uint64      // which list ended last
-	due     uint64      // which list there has to be before there is a watch
-	check   bool        // the list that is due is held against the graph: see hourly.go
+	begun   uint64      // how many lists have begun, which is the number of the last
+	have    uint64      // the list that ended last
+	due     uint64      // the list that has to end before there is a watch
+	check   bool        // the list that is due is compared with the graph: see hourly.go
 	lag     string      // why it is behind; "" if it is not
 	lagAt   time.Time   // since when it is
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
-	current *stream     // the last watch, unless it was ended here
+	current *stream     // the last watch, unless again or compare ended it
 	overdue *time.Timer // fires when there has been none for too long
 }
 
@@ -78,8 +78,7 @@ func (f *follower) run(ctx context.Context) {
 	lw := &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
 	reflector := cache.NewReflectorWithOptions(paged{lw}, &metav1.PartialObjectMetadata{}, f.Feed, cache.ReflectorOptions{
 		Name: f.Kind.String(), TypeDescription: f.gvr.String(),
-		// Its own longest pause is a minute, in which nothing is seen of an API server that is
-		// back.
+		// By default it pauses for up to a minute, in which an API server may be back unnoticed.
 		Backoff: &wait.Backoff{Duration: firstListPause, Factor: 2, Jitter: 1, Steps: 5, Cap: mostRetry},
 	})
 	for pause := firstListPause; ; pause = min(2*pause, f.longestPause()) {
@@ -101,14 +100,14 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// paged has client-go ask for lists, and not for streams that show what is there and go on as a
-// watch: those cost the API server twice as much.
+// paged has client-go list, and not use a streaming watch for that, which costs the API server
+// twice as much.
 type paged struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks.
+// IsWatchListSemanticsUnSupported tells client-go to list.
 func (paged) IsWatchListSemanticsUnSupported() bool { return true }
 
-// end joins the list that may be under way: it ends with the context, and client-go does not wait
+// end joins the list that may be under way. It ends with the context, but client-go does not wait
 // for it.
 func (f *follower) end() {
 	f.mu.Lock()
@@ -121,8 +120,8 @@ func (f *follower) end() {
 	f.Store.release(f.Kind)
 }
 
-// watch begins a watch, unless the kind has to be listed first. It is asked twice: client-go may
-// have tried the request again, and have come late.
+// watch begins a watch, unless the kind has to be listed first. It checks that twice: client-go may
+// have retried the request in between.
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
 	due := f.have < f.due
@@ -135,7 +134,8 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	late := time.AfterFunc(answeredWithin, cancel)
 	w, err := f.resource.Watch(within, o)
 	if !late.Stop() && ctx.Err() == nil {
-		err = fmt.Errorf("watch %s: not answered within %s: %w", f.gvr.GroupResource(), answeredWithin, context.DeadlineExceeded)
+		err = fmt.Errorf("watch %s: not answered within %s: %w",
+			f.gvr.GroupResource(), answeredWithin, context.DeadlineExceeded)
 	}
 	f.tried(ctx, err)
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	return s, nil
 }
 
-// stream tells when the reflector has done with a watch. Its events are not touched.
+// stream reports when the reflector stops a watch.
 type stream struct {
 	watch.Interface
 	once  sync.Once

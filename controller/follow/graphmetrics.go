@@ -15,8 +15,8 @@ type graphMetrics struct {
 	objects, claims, kinds, ending *prometheus.Desc
 }
 
-// NewGraphMetrics makes the collector of how large and how complete the graph is, of the kinds that
-// are followed.
+// NewGraphMetrics returns the collector of how large and how complete the graph is, for the kinds
+// that are followed.
 func NewGraphMetrics(s *Store, follows func(schema.GroupResource) bool) *graphMetrics {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)

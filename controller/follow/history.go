@@ -19,41 +19,40 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
-// Why a write was not sent.
+// The reasons why a write is not sent.
 var (
 	ErrNoContact = errors.New("contact with the API server was lost: writes are paused until the kinds are listed again, since its storage may have been restored")
 	ErrRewound   = errors.New("the API server's history went back: what was decided before is void")
 )
 
 const (
-	// lookEvery is how often a closed gate looks whether the kinds have been listed.
+	// lookEvery is how often a closed gate is checked.
 	lookEvery = 100 * time.Millisecond
-	// listedWithin is how long a gate stays closed for kinds that are not listed, while others are.
-	// A kind that was behind for sickAfter before contact was lost is not waited for.
+	// listedWithin is how long the gate stays closed for kinds that are not listed, after the first
+	// one is. It does not wait for a kind that was behind for sickAfter before contact was lost.
 	listedWithin, sickAfter = 15 * time.Second, time.Minute
-	// aggregatedWithin is the same of a kind of an aggregated API.
+	// aggregatedWithin is the same for a kind of an aggregated API.
 	aggregatedWithin = time.Second
 	// apiServiceTimeout bounds a read of an APIService.
 	apiServiceTimeout = 10 * time.Second
 )
 
-// History watches over what every decision rests on: that the API server goes on from what was seen
-// of it. After a restore from a backup objects are there again that were seen to go, with the uids
-// and resourceVersions that requests carry as preconditions. No request would fail.
+// History checks what every decision rests on: that the API server goes on from what was seen of
+// it. After a restore from a backup objects are there again that were seen to go, with the uids and
+// resourceVersions that requests carry as preconditions: no request would fail.
 //
 // It is a gate for writes. etcd is restored while all API servers are stopped, so the connection
-// that requests go by ends before. Then the gate closes, and every kind is listed again, by
-// consistent reads. A list that is older than what was seen of its kind, or shows an object that
-// was seen to go or at a later version, tells that the history went back. What was seen is
-// forgotten then, and what was decided is void. The gate opens when the kinds are listed. What is
-// not listed in time does not hold up the others: what was seen to go of it counts no more, and is
-// looked up.
+// that requests go by ends before. Then the gate closes, and every kind is listed again by
+// consistent reads. The history went back if a list is older than what was seen of its kind, or
+// shows an object that was seen to go or at a later version. Then what was seen is forgotten, and
+// what was decided is void. The gate opens when the kinds are listed. A kind that is not listed in
+// time does not hold up the others: what was seen to go of it no longer counts, and is looked up.
 //
-// Kinds are compared with themselves alone: they may lie in storages of their own, whose
-// resourceVersions have nothing to do with each other.
+// Each kind is compared only with itself: kinds may be in different storages, whose
+// resourceVersions are unrelated.
 type History struct {
-	// aggregated tells whether a kind is served by an API server of its own, which has a history of
-	// its own.
+	// aggregated reports whether a kind is served by an API server of its own, with a history of its
+	// own.
 	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
 	follows    following
 	log        logr.Logger
@@ -63,31 +62,31 @@ type History struct {
 	wake   chan struct{}
 
 	mu     sync.Mutex
-	losses uint64                                 // of contact, so far
-	made   uint64                                 // how many of them have been made good
+	losses uint64                                 // how often contact was lost
+	made   uint64                                 // how many of these losses have been made good
 	opened await.Change                           // when the gate opens
-	broken map[schema.GroupVersionResource]string // the kinds that are not what they were, and why
+	broken map[schema.GroupVersionResource]string // the kinds that contradict what was seen, and why
 
 	round *round // of lists since contact was lost; nil while the gate is open. run's alone
 }
 
-// round is what has to be listed after contact was lost.
+// round is the lists that must end after contact was lost.
 type round struct {
 	losses uint64
 	lists  map[*follower]uint64 // the list of each kind that has to end
 	sick   map[*follower]bool   // kinds that are not waited for
-	backAt time.Time            // when the first of them was listed
-	sorted bool                 // which of them are of aggregated APIs has been asked
+	backAt time.Time            // when the first kind was listed
+	sorted bool                 // kinds of aggregated APIs have been moved to sick
 }
 
-// following is who follows what a history is of.
+// following is what a History needs of a Watcher.
 type following interface {
 	followers() []*follower
-	// wentBack forgets everything and follows it again; kindWentBack does that with one kind. Both
-	// return when it has begun.
+	// wentBack forgets everything and follows it again; kindWentBack does that for one kind. Both
+	// return when that has begun.
 	wentBack(ctx context.Context, why string)
 	kindWentBack(kind schema.GroupResource)
-	// doubt forgets what was seen to go of a kind.
+	// doubt forgets which objects of a kind were seen to go.
 	doubt(kind schema.GroupResource)
 }
 
@@ -100,12 +99,12 @@ func newHistory(d discovery.DiscoveryInterface, follows following, log logr.Logg
 
 type epochKey struct{}
 
-// Mark remembers in a context which history decisions under it rest on.
+// Mark records in a context the history that decisions under it rest on.
 func (h *History) Mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, epochKey{}, h.epoch.Load())
 }
 
-// Enter waits until the gate is open, and refuses what was decided in another history.
+// Enter waits until the gate is open, and returns an error for what was decided in another history.
 func (h *History) Enter(ctx context.Context) (context.Context, error) {
 	if ctx.Value(epochKey{}) == nil {
 		ctx = h.Mark(ctx)
@@ -123,7 +122,7 @@ func (h *History) Enter(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// admit is Enter for the last moment: it does not wait.
+// admit is Enter without waiting, for the last moment before a write.
 func (h *History) admit(ctx context.Context) error {
 	if h.closed.Load() {
 		return ErrNoContact
@@ -137,11 +136,12 @@ func (h *History) admit(ctx context.Context) error {
 // lost closes the gate until the kinds have been listed again.
 func (h *History) lost() { h.shut(func() { h.losses++ }) }
 
-// contradicted says that a kind is not what it was any more.
+// contradicted closes the gate because a kind contradicts what was seen of it.
 func (h *History) contradicted(gvr schema.GroupVersionResource, why string) {
 	h.shut(func() { h.broken[gvr] = why })
 }
 
+// shut closes the gate, notes why, and wakes run.
 func (h *History) shut(note func()) {
 	h.mu.Lock()
 	h.closed.Store(true)
@@ -153,7 +153,7 @@ func (h *History) shut(note func()) {
 	}
 }
 
-// open lets requests pass, unless there is more to make good since losses were counted.
+// open opens the gate, unless contact was lost or a kind contradicted since losses were counted.
 func (h *History) open(losses uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +182,7 @@ func (h *History) run(ctx context.Context) {
 	}
 }
 
-// look opens the gate if all that is waited for has been listed.
+// look opens the gate if every kind that it waits for has been listed, and reports whether it did.
 func (h *History) look(ctx context.Context) (opened bool) {
 	h.mu.Lock()
 	losses, broken, lost := h.losses, h.broken, h.losses != h.made
@@ -210,7 +210,7 @@ func (h *History) look(ctx context.Context) (opened bool) {
 	return h.open(losses)
 }
 
-// begin has every kind listed again.
+// begin has every kind listed again. A kind that was not listed, or was behind for long, is sick.
 func (h *History) begin(losses uint64) *round {
 	r := &round{losses: losses, lists: map[*follower]uint64{}, sick: map[*follower]bool{}}
 	if h.round != nil {
@@ -228,8 +228,8 @@ func (h *History) begin(losses uint64) *round {
 	return r
 }
 
-// waits tells whether the gate has to stay closed for a list. Not for those of aggregated APIs: each
-// of them has a history of its own, and many are late when an API server starts.
+// waits reports whether the gate has to stay closed for a list. It does not for lists of aggregated
+// APIs: each has a history of its own, and many are late when an API server starts.
 func (h *History) waits(ctx context.Context, r *round) bool {
 	missing := r.missing()
 	if r.backAt.IsZero() && (len(missing) < len(r.lists) || len(r.lists) == 0) {
@@ -254,8 +254,9 @@ func (h *History) waits(ctx context.Context, r *round) bool {
 	return len(r.missing()) > 0
 }
 
-// missing are the kinds that have not been listed yet, and are still followed. The connection that
-// requests go by has to be watched, too: an API server that leaves ends watches, and answers lists.
+// missing returns the kinds that are followed and not listed yet. The kind on the connection that
+// requests go by must be watched, too: an API server that shuts down ends watches, but answers
+// lists.
 func (r *round) missing() (kinds []*follower) {
 	for f, list := range r.lists {
 		if !f.hasListed(list) {
@@ -265,8 +266,8 @@ func (r *round) missing() (kinds []*follower) {
 	return kinds
 }
 
-// settle draws the consequences for kinds that are not what they were. back: everything is
-// forgotten; not done: it could not be yet.
+// settle forgets what was seen of kinds that contradict it. back is true if everything was
+// forgotten; done is false if that has to be tried again.
 func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionResource]string) (back, done bool) {
 	for gvr, why := range broken {
 		within, cancel := context.WithTimeout(ctx, apiServiceTimeout)
@@ -274,13 +275,15 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 		cancel()
 		switch {
 		case err != nil:
-			h.log.Info("cannot tell whose history went back", "kind", gvr.String(), "why", why, "err", err.Error())
+			h.log.Info("cannot tell whose history went back",
+				"kind", gvr.String(), "why", why, "err", err.Error())
 			h.mu.Lock()
 			maps.Copy(h.broken, broken)
 			h.mu.Unlock()
 			return false, false
 		case own:
-			h.log.Info("the history of an aggregated API went back, it is listed again", "kind", gvr.String(), "why", why)
+			h.log.Info("the history of an aggregated API went back, it is listed again",
+				"kind", gvr.String(), "why", why)
 			h.epoch.Add(1)
 			h.follows.kindWentBack(gvr.GroupResource())
 			h.epoch.Add(1)
@@ -290,7 +293,7 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 			h.follows.wentBack(ctx, gvr.GroupResource().String()+": "+why)
 			h.epoch.Add(1) // what was decided until the graph had forgotten rests on the old history, too
 			h.mu.Lock()
-			clear(h.broken) // said by what was followed before
+			clear(h.broken) // found by the lists before
 			h.mu.Unlock()
 			return true, true
 		}
@@ -298,8 +301,8 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 	return false, true
 }
 
-// aggregated asks whether a kind is served by an API server of its own: its APIService names a
-// Service then. Where nothing is aggregated there are no APIServices.
+// aggregated returns a function that reports whether a kind is served by an API server of its own:
+// its APIService then names a Service. A cluster without aggregation has no APIServices.
 func aggregated(client discovery.DiscoveryInterface) func(context.Context, schema.GroupVersionResource) (bool, error) {
 	return func(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
 		if gvr.Group == "" {

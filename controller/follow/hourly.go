@@ -10,19 +10,19 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// hourly is in what time each kind is listed once although its watch goes on. The graph follows
-// from watches, and should they ever lose an event, nothing else would tell. The list repairs that.
-// What it shows otherwise than the graph, of what the watch had come past, is a bug, here or there:
-// it is counted and named.
+// hourly is how often each kind is listed although its watch goes on. The graph follows from
+// watches: should they ever lose an event, nothing else would tell. The list repairs that. Where it
+// differs from the graph although the watch had come past that version, that is a bug, here or in
+// the API server: it is counted and named.
 const hourly = time.Hour
 
-// mostFaultsLogged is how many objects of a piece of a list are named.
+// mostFaultsLogged is how many objects of a piece of a list are logged.
 const mostFaultsLogged = 10
 
-// What the graph may have wrong of an object.
+// What the graph may have wrong about an object.
 const (
-	faultMissing  = "missing"  // it is there, and not in the graph
-	faultOutdated = "outdated" // it is otherwise than in the graph
+	faultMissing  = "missing"  // it is not in the graph
+	faultOutdated = "outdated" // the graph has it differently
 )
 
 // fault is an object that the graph had wrong.
@@ -31,8 +31,8 @@ type fault struct {
 	object *graph.Object
 }
 
-// faultOf tells what the graph has wrong of an object as a list shows it, if the watch had come past
-// that version; none if it is right.
+// faultOf returns what the graph has wrong about an object of a list, if the watch had come past
+// its version; none if it is right.
 func faultOf(g *graph.Graph, o *graph.Object, upTo uint64) []fault {
 	if v := VersionNumber(o.ResourceVersion); v == 0 || v > upTo {
 		return nil
@@ -46,7 +46,7 @@ func faultOf(g *graph.Graph, o *graph.Object, upTo uint64) []fault {
 	return nil
 }
 
-// listHourly has one kind after the other listed until ctx ends, evenly over the hour.
+// listHourly has one kind after another listed until ctx ends, evenly over the hour.
 func (w *Watcher) listHourly(ctx context.Context) {
 	for last := ""; ; {
 		pause, all := discoveryPeriod, w.followers()
@@ -67,8 +67,8 @@ func (w *Watcher) listHourly(ctx context.Context) {
 	}
 }
 
-// compare has the kind listed, and the list held against the graph. A kind that is behind is listed
-// anyway.
+// compare has the kind listed, and the list compared with the graph. A kind that is behind is
+// listed anyway, and is left alone.
 func (f *follower) compare() {
 	f.mu.Lock()
 	w := f.current
@@ -81,11 +81,11 @@ func (f *follower) compare() {
 	w.Stop()
 }
 
-// Faults is how many objects the graph had wrong.
+// Faults returns how many objects the graph had wrong.
 func (w *Watcher) Faults() int { return int(w.faults.Load()) }
 
-// wrong counts and names what the graph had wrong of a kind. The counters are there before: an
-// increase is seen only of what was.
+// wrong counts and logs what the graph had wrong. It makes the counters first: an increase is seen
+// only of a series that exists.
 func (f *Feed) wrong(w *Watcher, found []fault) {
 	kind := w.metrics.labels.Of(f.Kind)
 	for _, what := range []string{faultMissing, faultOutdated} {

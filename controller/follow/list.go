@@ -12,11 +12,11 @@ import (
 )
 
 // listPage is how many objects of a kind are asked for at once. That bounds what the API server
-// holds for a list; in small pages it takes longer.
+// holds in memory for a list; smaller pages take longer.
 const listPage = 5000
 
-// list reads all objects of the kind, as they are now: never older ones, whatever client-go would
-// be content with. The graph has them as they come, and what is returned has none.
+// list reads all objects of the kind by a consistent read, whatever client-go asks for. They go to
+// the graph as they come, and the returned list has none.
 func (f *follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	c := f.listBegins()
 	if c == nil {
@@ -25,14 +25,14 @@ func (f *follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obje
 	defer f.lists.Done()
 	f.trying()
 	version, err := f.pages(ctx, c, f.page)
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took so long that the API server has forgotten their version
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took too long
 		version, err = f.pages(ctx, c, 0)
 	}
 	f.tried(ctx, err)
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, err
 }
 
-// listBegins notes that there is a list now; nil: the kind is not followed any more.
+// listBegins returns a new list, or nil if the kind is not followed any more.
 func (f *follower) listBegins() *coming {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,8 @@ func (f *follower) listBegins() *coming {
 	return c
 }
 
-// pages reads a list in pages of some objects, 0: as a whole, and returns its version.
+// pages reads a list in pages of limit objects, or as a whole if that is 0, and returns its
+// version.
 func (f *follower) pages(ctx context.Context, c *coming, limit int64) (version string, err error) {
 	f.open(c)
 	version, err = f.eachPage(ctx, c, limit)
@@ -59,13 +60,14 @@ func (f *follower) pages(ctx context.Context, c *coming, limit int64) (version s
 	switch {
 	case err == nil:
 		f.coming = c
-	case ctx.Err() == nil: // else who ended it has the graph forget the whole kind, or ends the process
+	case ctx.Err() == nil: // else the whole kind is forgotten, or the process ends
 		f.abandon(c)
 	}
 	return version, err
 }
 
-// contradicted says so where a list cannot come after what was seen of its kind.
+// contradicted returns an error, and tells the history, if a list cannot follow what was seen of
+// its kind.
 func (f *follower) contradicted(c *coming, version string) error {
 	why := c.why
 	if v, seen := VersionNumber(version), f.Reached.Load(); why == "" && v != 0 && v < seen {
@@ -78,8 +80,8 @@ func (f *follower) contradicted(c *coming, version string) error {
 	return fmt.Errorf("list %s: %w", f.Kind, ErrRewound)
 }
 
-// eachPage takes in the objects of all pages, and returns the version of the first: from there the
-// watch goes on. However many objects there are, pages that bring none of them end it.
+// eachPage adds the objects of all pages, and returns the version of the first, from which the
+// watch goes on. It bounds not the objects, but pages that bring nothing new: see metaonly.Pages.
 func (f *follower) eachPage(ctx context.Context, c *coming, limit int64) (version string, err error) {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {

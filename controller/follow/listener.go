@@ -7,27 +7,27 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Listener is who is told what watches and discovery show, each besides the graph; what is nil is
-// not told.
+// Listener gets what watches and discovery show, beside the graph. Functions that are nil are not
+// called.
 type Listener struct {
-	// Served is told of each discovery, before the graph is.
+	// Served gets each discovery result, before the graph does.
 	Served func([]graph.Resource)
-	// Namespace is told of each change to a namespace.
+	// Namespace gets each change to a namespace.
 	Namespace func(name string, how Change)
-	// Webhooks is told of each webhook configuration that is there.
+	// Webhooks gets each webhook configuration that is there.
 	Webhooks func(configuration *metav1.PartialObjectMetadata)
-	// Terminating is told of each object that is seen to terminate, when the graph has it.
+	// Terminating gets each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
-	// Showing is told of each object that a watch shows, before the graph is; what it returns is
-	// called when the graph has it, if it is not nil.
+	// Showing gets each object that a watch shows, before the graph does. The function that it
+	// returns is called when the graph has the object; it may be nil.
 	Showing func(*graph.Object) func()
-	// Going is told of each object that a watch shows to be gone, before the graph is.
+	// Going gets the uid of each object that a watch shows to be gone, before the graph does.
 	Going func(uid types.UID)
-	// Rewound is told that the history of the API server went back, and why that is known.
+	// Rewound is called when the history of the API server went back, with the evidence.
 	Rewound func(why string)
 }
 
-// listeners are told one after the other, in the order in which they came.
+// listeners are called one after the other, in the order in which they were added.
 type listeners []Listener
 
 func (all listeners) served(r []graph.Resource) {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// metrics are what is counted of following the cluster.
+// metrics count what happens while the cluster is followed.
 type metrics struct {
 	discoveryErrors prometheus.Counter
 	rewound         prometheus.Counter

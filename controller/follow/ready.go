@@ -13,19 +13,19 @@ import (
 )
 
 // firstListsTimeout is how long workers wait for the first lists, so that owners are known before
-// their dependents are judged. Kinds that need longer do not hold up the others: every decision is
-// safe without them, it only costs lookups.
+// their dependents are judged. Kinds that need longer do not hold up the others: decisions are safe
+// without them, and only cost lookups.
 const firstListsTimeout = 30 * time.Second
 
 var errListsTimeout = errors.New("some kinds take long to list")
 
-// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed
-// to be and is reported elsewhere.
+// Ready returns why the graph is not complete yet. It is nil once every kind has been listed, or
+// has failed to be, which is reported elsewhere.
 func (w *Watcher) Ready() error {
 	return w.ready(func(schema.GroupResource) bool { return true })
 }
 
-// KindsReady says why it is not known yet which kinds are served.
+// KindsReady returns why it is not known yet which kinds are served.
 func (w *Watcher) KindsReady() error { return w.ready(tellsKinds) }
 
 func (w *Watcher) ready(counts func(schema.GroupResource) bool) error {
@@ -41,8 +41,8 @@ func (w *Watcher) ready(counts func(schema.GroupResource) bool) error {
 	return nil
 }
 
-// AwaitLists waits until every kind has been listed or has failed to be, but not for ever. False:
-// ctx ended first.
+// AwaitLists waits until every kind has been listed or has failed to be, for firstListsTimeout at
+// most. It returns false if ctx ended first.
 func (w *Watcher) AwaitLists(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstListsTimeout, errListsTimeout)
 	defer cancel()
@@ -58,8 +58,7 @@ func (w *Watcher) AwaitLists(ctx context.Context) bool {
 	return true
 }
 
-// Tidy gives back what the first lists needed: what was decoded of each object, of which the graph
-// keeps a tenth. The runtime would in time.
+// Tidy frees the memory of the first lists at once. The graph keeps a tenth of what was decoded.
 func (w *Watcher) Tidy(ctx context.Context) {
 	if w.AwaitLists(ctx) {
 		select {

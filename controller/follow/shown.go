@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	// shownWithin is how long a watch cache has to come as far as it is asked for: an API server
-	// waits 3 s for it.
+	// shownWithin is how long a watch cache has to reach a resourceVersion: an API server waits 3 s
+	// for it.
 	shownWithin = 4 * time.Second
-	// arriving is how long what a watch cache has may take to the graph.
+	// arriving is how long an event may take from a watch cache to the graph.
 	arriving = 50 * time.Millisecond
 	// mostShowing is how many kinds are asked about at once: more than Kubernetes has of its own.
-	// An API server makes each wait until its caches come on, which they do every 100 ms.
+	// An API server lets each request wait for its caches, which advance every 100 ms.
 	mostShowing = 64
 )
 
-// cachesFollow is the version since which a watch cache comes as far as it is asked for, also of a
-// kind of which nothing is written.
+// cachesFollow is the version since which a watch cache advances to what it is asked for, even if
+// nothing of its kind is written.
 var cachesFollow = version.MustParseGeneric("1.31.0")
 
 // showing finds out whether the watches have shown what was written before an owner was deleted
 // with orphan. A watch may show nothing for half a minute and not end: an API server that cannot
-// decode an object keeps the watches of its kind open for so long. What has come last by a watch
-// tells nothing of that, nor does a read from the storage: what is asked is how far the cache has
-// come that feeds the watch. One round about all kinds is for all owners that are waiting.
+// decode an object keeps the watches of its kind open for so long. Neither the last event of a
+// watch nor a read from the storage tells that, so the cache that feeds the watch is asked how far
+// it has come. One round over all kinds serves all owners that wait.
 type showing struct {
 	mu     sync.Mutex
-	wanted uint64 // the newest resourceVersion of those that are asked about
-	upTo   uint64 // each watch has shown what was written until there, or counts as broken
+	wanted uint64 // the newest resourceVersion that a caller has asked about
+	upTo   uint64 // every watch has shown what was written up to it, or counts as broken
 	wake   chan struct{}
 }
 
-// Shown tells whether all watches have shown what was written before an object came to the
-// resourceVersion that it has, or else count as broken, which the graph knows. False: that is being
-// found out, and to be asked again soon.
+// Shown reports whether all watches have shown what was written before an object got its
+// resourceVersion, or count as broken, which the graph knows. If not, that is being found out, and
+// the caller asks again soon.
 func (w *Watcher) Shown(o graph.Ref) bool {
 	s, to := &w.showing, VersionNumber(o.ResourceVersion)
 	s.mu.Lock()
@@ -63,14 +63,14 @@ func (w *Watcher) Shown(o graph.Ref) bool {
 	return false
 }
 
-// forget is for when the history goes back: resourceVersions do.
+// forget starts over, because resourceVersions went back with the history.
 func (s *showing) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.upTo = 0, 0
 }
 
-// show asks about all kinds, whenever it is wanted, until ctx ends.
+// show asks about all kinds, whenever that is wanted, until ctx ends.
 func (w *Watcher) show(ctx context.Context) {
 	for {
 		select {
@@ -96,9 +96,9 @@ func (w *Watcher) show(ctx context.Context) {
 	}
 }
 
-// showAll makes sure that each kind that is followed has come as far as a resourceVersion, or
-// counts as behind. Where most have not, it is the API server that is late, or whose caches do not
-// follow: that no watch is to blame for.
+// showAll makes sure that each kind that is followed has reached a resourceVersion, or counts as
+// behind. If most have not, the API server is late, or its caches do not advance, and no watch is
+// to blame.
 func (w *Watcher) showAll(ctx context.Context, to uint64) {
 	info, err := w.discovery.ServerVersion()
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *Watcher) showAll(ctx context.Context, to uint64) {
 	}
 }
 
-// follower is who follows a kind; nil if none does.
+// follower returns the follower of a kind, or nil.
 func (w *Watcher) follower(kind schema.GroupResource) *follower {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,9 +148,8 @@ func (w *Watcher) follower(kind schema.GroupResource) *follower {
 	return nil
 }
 
-// unshown says why the watch cache of the kind is known not to have come as far as a
-// resourceVersion; "" if it is not. A kind in a storage of its own may never come so far, and
-// cannot be asked.
+// unshown returns why the watch cache of the kind has certainly not reached a resourceVersion; ""
+// if that is not certain. A kind in a storage of its own may never reach it, and cannot be asked.
 func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) string {
 	namespace := ""
 	if namespaced {

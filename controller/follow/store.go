@@ -13,31 +13,29 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Store guards the graph. It has the only lock around it, and nothing that can block runs under
-// that.
+// Store guards the graph with the only lock around it. Nothing that can block runs under that lock.
 type Store struct {
 	mu    sync.Mutex
 	graph *graph.Graph
-	// dirty receives the objects to decide about again, those that are being deleted apart; nil while
-	// this process only follows.
+	// dirty gets the objects to decide about again, first those that are being deleted. It is nil
+	// while this process only follows.
 	dirty atomic.Pointer[func(ending, rest []types.UID)]
-	// changed receives the draining namespaces whose content has changed; nil while nothing drains.
+	// changed gets the draining namespaces whose content has changed; nil while nothing drains.
 	changed atomic.Pointer[func([]string)]
-	// opening are the kinds of which nothing becomes work yet; guarded by mu.
+	// opening are the kinds whose objects do not become work yet; guarded by mu.
 	opening opening
 }
 
-// NewStore makes a Store with an empty graph.
+// NewStore returns a Store with an empty graph.
 func NewStore() *Store { return &Store{graph: graph.New(), opening: opening{}} }
 
-// Lead turns dirty objects into work from now on, those that are being deleted apart, beginning with
-// what is there to do already.
+// Lead passes dirty objects to a function from now on, beginning with all that there is to do.
 func (s *Store) Lead(dirty func(ending, rest []types.UID)) {
 	s.dirty.Store(&dirty)
 	s.pending(dirty)
 }
 
-// pending turns what there is to do already into work.
+// pending passes all that there is to do.
 func (s *Store) pending(dirty func(ending, rest []types.UID)) {
 	const piece = 1000
 	for next := uint32(0); ; {
@@ -53,7 +51,7 @@ func (s *Store) pending(dirty func(ending, rest []types.UID)) {
 	}
 }
 
-// Apply takes in events in order.
+// Apply applies events in order.
 func (s *Store) Apply(events ...graph.Event) {
 	var dirty []types.UID
 	s.mu.Lock()
@@ -70,7 +68,7 @@ func (s *Store) Apply(events ...graph.Event) {
 	s.notify(ending, rest, changed)
 }
 
-// Drain has f told of the draining namespaces whose content changes, from now on.
+// Drain passes the draining namespaces whose content changes to f, from now on.
 func (s *Store) Drain(f func(names []string)) { s.changed.Store(&f) }
 
 func (s *Store) notify(ending, rest []types.UID, changed []string) {
@@ -82,9 +80,9 @@ func (s *Store) notify(ending, rest []types.UID, changed []string) {
 	}
 }
 
-// Decide says what to do about an object. A lookup counts as under way from here on, so that the
-// other dependents of the same owner do not ask too. They need not hear of it: they would only
-// wait. One of low priority is under way when its turn comes: see decideLow.
+// Decide returns what to do about an object. A lookup counts as under way from here on, so that
+// other dependents of the same owner do not ask too; they are not marked, since they would only
+// wait. A lookup of low priority begins when its turn comes: see DecideLow.
 func (s *Store) Decide(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +93,7 @@ func (s *Store) Decide(uid types.UID) graph.Action {
 	return a
 }
 
-// DecideLow is decide when the turn of a lookup of low priority has come.
+// DecideLow is Decide when the turn of a lookup of low priority has come.
 func (s *Store) DecideLow(uid types.UID) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,43 +104,42 @@ func (s *Store) DecideLow(uid types.UID) graph.Action {
 	return a
 }
 
-// Accepted leaves an object alone until the watch shows what the request did. Nothing becomes work
-// by this.
+// Accepted leaves an object alone until the watch shows what the request did. It queues nothing.
 func (s *Store) Accepted(a graph.Action) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.graph.Apply(graph.Accepted{Action: a})
 }
 
-// Still tells whether a decision is right for a live object: see graph.Still.
+// Still reports whether a decision still holds for a live object: see graph.Still.
 func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
 }
 
-// Awaits tells whether an object that was read live waits for its dependents: see graph.Awaits.
+// Awaits reports whether an object that was read live waits for its dependents: see graph.Awaits.
 func (s *Store) Awaits(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Awaits(graph.ObjectOf(kind, live))
 }
 
-// Rewound says why everything is being listed again; "" if it is not.
+// Rewound returns why everything is being listed again; "" if it is not.
 func (s *Store) Rewound() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Rewinding()
 }
 
-// History is in which history of the API server a live read is begun: see graph.NotFound.
+// History returns the history in which a live read begins: see graph.NotFound.
 func (s *Store) History() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.History()
 }
 
-// Stats are counts of the graph, as it is now.
+// Stats returns the counts of the graph.
 func (s *Store) Stats() graph.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,43 +162,43 @@ func (s *Store) Read(f func(*graph.Graph)) {
 	f(s.graph)
 }
 
-// Changes counts what events have changed of a kind; see graph.Changes.
+// Changes returns how often objects of a kind have changed: see graph.Changes.
 func (s *Store) Changes(kind schema.GroupResource) (n uint64, followed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Changes(kind)
 }
 
-// Inventory is what a namespace holds, counted by kind.
+// Inventory returns what a namespace holds, counted by kind.
 func (s *Store) Inventory(namespace string) graph.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Inventory(namespace)
 }
 
-// Content are the objects of a kind in a namespace, of which no more than a piece is copied at a
-// time: what happens to the graph meanwhile shows, or does not. None of those that stay is left
-// out; one may come twice if others go.
+// Content returns the objects of a kind in a namespace. It copies a piece at a time, and the graph
+// may change in between. No object that stays is left out; one may come twice if others go.
 func (s *Store) Content(namespace string, kind schema.GroupResource) iter.Seq[graph.View] {
-	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Content(namespace, kind, next, n) })
+	return s.pieces(func(next uint32, n int) ([]graph.View, uint32) {
+		return s.graph.Content(namespace, kind, next, n)
+	})
 }
 
-// Find copies one object; false if the graph does not have it.
+// Find returns one object; false if the graph does not have it.
 func (s *Store) Find(uid types.UID) (graph.View, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Find(uid)
 }
 
-// Deleted tells of an object of a kind that is followed whether it need not be deleted: see
-// graph.Deleted.
+// Deleted reports whether an object of a followed kind need not be deleted: see graph.Deleted.
 func (s *Store) Deleted(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Deleted(uid)
 }
 
-// Dependents copies the objects that refer to another.
+// Dependents returns the objects that refer to another.
 func (s *Store) Dependents(uid types.UID) []graph.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,12 +212,14 @@ func (s *Store) Incomplete(uid types.UID) string {
 	return s.graph.Incomplete(uid)
 }
 
-// Finalized copies the objects that carry a finalizer, piece by piece.
+// Finalized returns the objects that carry a finalizer. It copies a piece at a time.
 func (s *Store) Finalized(finalizer string) []graph.View {
-	return slices.Collect(s.pieces(func(next uint32, n int) ([]graph.View, uint32) { return s.graph.Finalized(finalizer, next, n) }))
+	return slices.Collect(s.pieces(func(next uint32, n int) ([]graph.View, uint32) {
+		return s.graph.Finalized(finalizer, next, n)
+	}))
 }
 
-// pieces copies a part of the graph piece by piece; events go on in between.
+// pieces yields a part of the graph that is copied a piece at a time; events go on in between.
 func (s *Store) pieces(piece func(next uint32, n int) ([]graph.View, uint32)) iter.Seq[graph.View] {
 	const most = 1000
 	return func(yield func(graph.View) bool) {

@@ -25,23 +25,23 @@ import (
 
 var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// discoveryPeriod is the reference's (RB 1.6). It is only the safety net: changes to CRDs and
-// APIServices are watched.
+// discoveryPeriod is the reference's (RB 1.6). It is a safety net: CRDs and APIServices are
+// watched.
 const discoveryPeriod = 30 * time.Second
 
-// DiscoveryRetry is the pause after a discovery of which nothing was learned.
+// DiscoveryRetry is the pause after a discovery that failed as a whole.
 const DiscoveryRetry = 5 * time.Second
 
-// settle are the delays after a change at which discovery is asked again: the API server takes up
-// to a few seconds to serve what a CRD or an APIService promises.
+// settle are the delays after a change at which discovery runs: the API server takes up to a few
+// seconds to serve what a CRD or an APIService promises.
 var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 4 * time.Second}
 
-// grace is how long a vanished kind is still followed: the deletions of its last objects may be on
+// grace is how long a kind that vanished is still followed: deletions of its last objects may be on
 // their way.
 const grace = time.Second
 
-// Watcher keeps one reflector per kind that can be collected.
+// Watcher runs one reflector for each kind that can be collected.
 type Watcher struct {
 	discovery discovery.DiscoveryInterface
 	Metadata  metadata.Interface
@@ -60,8 +60,7 @@ type Watcher struct {
 	showing     showing
 	kindsOnly   atomic.Bool // see RunKinds
 
-	// turns lets reflectors be started for what discovery shows, or all again, but not both at
-	// once.
+	// turns is held while reflectors start, either for a discovery or for a rewind.
 	turns   sync.Mutex
 	mu      sync.Mutex
 	unknown []string // group versions that do not answer and whose kinds are not known
@@ -77,9 +76,12 @@ type kindWatch struct {
 	done     chan struct{}
 }
 
-// New prepares to follow a cluster's kinds, but those to ignore, into a store. Watches and lists
-// wait as long as the client lets them.
-func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) (*Watcher, error) {
+// New returns a Watcher that follows the cluster's kinds, except ignored ones, into a store. The
+// client's limits apply to lists and watches.
+func New(
+	config *rest.Config, client *http.Client, s *Store, ignored sets.Set[schema.GroupResource],
+	log logr.Logger, reg prometheus.Registerer,
+) (*Watcher, error) {
 	discoveryClient := *client
 	discoveryClient.Timeout = discoveryTimeout
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, &discoveryClient)
@@ -96,28 +98,32 @@ func New(config *rest.Config, client *http.Client, s *Store, ignored sets.Set[sc
 		return nil, err
 	}
 	w := NewWatcher(d, m, s, ignored, log, reg)
-	w.watches, err = metaonly.New(m, config, requests, &http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
+	w.watches, err = metaonly.New(m, config, requests,
+		&http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
 	return w, err
 }
 
-// NewWatcher prepares to follow all kinds but those to ignore into a store.
-func NewWatcher(d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource], log logr.Logger, reg prometheus.Registerer) *Watcher {
+// NewWatcher returns a Watcher that uses these clients.
+func NewWatcher(
+	d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource],
+	log logr.Logger, reg prometheus.Registerer,
+) *Watcher {
 	w := &Watcher{
-		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg), page: listPage,
-		poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
+		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
+		page: listPage, poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
 		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(d, w, log)
 	return w
 }
 
-// Listen has a listener told, from run on.
+// Listen adds a listener. It must be called before Run.
 func (w *Watcher) Listen(l Listener) { w.listeners = append(w.listeners, l) }
 
 // Run follows all kinds until ctx ends, and then joins every reflector.
 func (w *Watcher) Run(ctx context.Context) { w.run(ctx, nil) }
 
-// run follows all kinds, or few until all is closed: see RunKinds.
+// run follows all kinds, but until all is closed only those of RunKinds.
 func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	defer w.wg.Wait()
 	w.wg.Go(func() { w.History.run(ctx) })
@@ -179,8 +185,8 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	}
 }
 
-// settling is how long to wait for the first of the delays after a change, from step on, that is
-// not over, and which it is; for discoveryPeriod if all are.
+// settling returns how long to wait for the next of the settle delays after a change, from step on,
+// and which it is; discoveryPeriod if all are over.
 func settling(step int, changed time.Time) (wait time.Duration, next int) {
 	for ; step < len(settle); step++ {
 		if wait := time.Until(changed.Add(settle[step])); wait > 0 {
@@ -228,7 +234,7 @@ func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
 	}
 }
 
-// Wait joins every reflector, when the context has ended that they follow under.
+// Wait joins every reflector, after the context of Follow has ended.
 func (w *Watcher) Wait() { w.wg.Wait() }
 
 func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResource) {
@@ -249,7 +255,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 		f.seen = w.listeners.webhooks
 	}
 	client := w.watches
-	if gr == kinds.Namespaces { // requests go by the same connection, and so it is known when that ends
+	if gr == kinds.Namespaces { // on the connection of requests, so that its end is noticed
 		client = w.Metadata
 	}
 	k.follower = newFollower(f, gvr, client, w.History, w.log)
@@ -261,8 +267,8 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	})
 }
 
-// crdChanged reacts to a CRD. When one is deleted its watch must end even if discovery never shows
-// the gap: a CRD of the same name has other storage behind it.
+// crdChanged reacts to a change of a CRD. When one is deleted its watch must end even if discovery
+// never shows the gap: a CRD of the same name has other storage behind it.
 func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 	if plural, group, ok := strings.Cut(name, "."); ok && gone {
 		w.mu.Lock()
@@ -272,7 +278,7 @@ func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 	w.ask()
 }
 
-// leaveLocked ends the watch of a kind after a while, and asks discovery whether it is to start
+// leaveLocked ends the watch of a kind after a while, and has discovery say whether it starts
 // again.
 func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, after time.Duration) {
 	k := w.running[gr]
@@ -291,7 +297,7 @@ func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 	})
 }
 
-// followers are who follow the kinds that are watched.
+// followers returns the followers of the kinds that are watched.
 func (w *Watcher) followers() (all []*follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -303,19 +309,19 @@ func (w *Watcher) followers() (all []*follower) {
 	return all
 }
 
-// doubt forgets what was seen to go of a kind: it is looked up.
+// doubt forgets which objects of a kind were seen to go: they are looked up.
 func (w *Watcher) doubt(kind schema.GroupResource) { w.store.Apply(graph.KindRewound{Kind: kind}) }
 
-// wentBack is what happens when the history of the API server does: it is told, and all that was
-// seen is void.
+// wentBack reports that the history of the API server went back, and forgets all that was seen.
 func (w *Watcher) wentBack(ctx context.Context, why string) {
-	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: everything is listed again, and nothing is deleted until that is done", "why", why)
+	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: "+
+		"everything is listed again, and nothing is deleted until that is done", "why", why)
 	w.metrics.rewound.Inc()
 	w.listeners.rewound(why)
 	w.rewind(ctx, why)
 }
 
-// rewind ends all watches, forgets what they have shown, and begins again. Nothing that was seen
+// rewind ends all watches, forgets what they have shown, and starts again. Nothing that was seen
 // before may reach the graph after it has forgotten.
 func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.turns.Lock()
@@ -335,7 +341,7 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range running {
-		if !k.leaving { // those are begun again, or not, when they have left
+		if !k.leaving { // for the others discovery decides
 			w.startLocked(ctx, k.gvr)
 		}
 	}
@@ -362,8 +368,8 @@ func (w *Watcher) kindWentBack(kind schema.GroupResource) {
 	}
 }
 
-// left is for a kind whose watch has ended: what it showed leaves the graph, and discovery tells
-// whether it is to be followed again.
+// left removes a kind whose watch has ended from the graph, and has discovery say whether it starts
+// again.
 func (w *Watcher) left(kind schema.GroupResource) {
 	w.store.Apply(graph.Stopped{Kind: kind})
 	w.mu.Lock()
@@ -373,8 +379,8 @@ func (w *Watcher) left(kind schema.GroupResource) {
 	w.ask()
 }
 
-// CutOff tells whether a kind is behind because its API went: since its watch ended, the API server
-// has answered nothing about it but 503.
+// CutOff reports whether a kind is behind because its API went: since its watch ended, the API
+// server has answered nothing about it but 503.
 func (w *Watcher) CutOff(kind schema.GroupResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,7 +388,7 @@ func (w *Watcher) CutOff(kind schema.GroupResource) bool {
 	return k != nil && k.follower.cutOff.Load()
 }
 
-// Undiscovered are the group versions that do not answer and of which nothing is known.
+// Undiscovered returns the group versions that do not answer and of which nothing is known.
 func (w *Watcher) Undiscovered() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
