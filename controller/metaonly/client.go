@@ -18,17 +18,18 @@ import (
 )
 
 // accept asks for metadata alone; JSON is for servers that have nothing else.
-const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind come by connections of their own, and
-// whose pages of its list come object by object.
+// client is a metadata client whose watches of a whole kind have connections of their own, and
+// whose list pages are decoded object by object.
 type client struct {
 	metadata.Interface
 	lists, watches *rest.RESTClient
 }
 
-// New has watches of whole kinds sent by one client, the pages of Page by another, and all else by
-// m.
+// New returns a client that sends watches of whole kinds by one HTTP client, the pages of Page by
+// another, and all else by m.
 func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client) (metadata.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
@@ -44,9 +45,8 @@ func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client)
 	return &client{m, byLists, byWatches}, nil
 }
 
-// Connections makes what sends watches by connections of its own: events come by them up to 20 ms
-// later than they could, and for that they cost less. Answers to single requests should not wait so
-// long.
+// Connections returns an HTTP client for watches, with connections of its own. Events come up to 20
+// ms later by these, and cost less. Single requests should not wait so long.
 func Connections(config *rest.Config) (*http.Client, error) {
 	config = metadata.ConfigFor(config)
 	if config.Dial == nil {
@@ -82,12 +82,12 @@ func (g *getter) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	return g.get(g.client.watches, accept, o).Timeout(timeout).Watch(ctx)
 }
 
-// nothing is the name of an object that is not there.
+// nothing is the name of an object that does not exist.
 const nothing = "weir-asks-for-nothing"
 
-// Reach asks whether the watch cache of a kind has come as far as a resourceVersion, by the
-// connections that watches come by, and once: an API server waits for its cache, and then says that
-// the resourceVersion is too large. That there is no such object is no error.
+// Reach returns nil if the watch cache of a kind has reached a resourceVersion. It asks on the
+// connections of watches, and once: the API server waits for its cache, and then answers that the
+// resourceVersion is too large. That the object does not exist is the expected answer.
 func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion string) (err error) {
 	o := metav1.GetOptions{ResourceVersion: resourceVersion}
 	if g, ok := kind.(*getter); ok {
@@ -103,7 +103,7 @@ func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion
 	return err
 }
 
-// get asks for the whole kind.
+// get returns a request for the whole kind.
 func (g *getter) get(by *rest.RESTClient, types string, o metav1.ListOptions) *rest.Request {
 	return g.at(by).SetHeader("Accept", types).
 		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)

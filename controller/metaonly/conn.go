@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// gather is how long a busy connection is left alone after a read that has brought all there
-	// was. What one update costs is mostly to wake up for it: of those that come meanwhile it is
-	// paid once.
+	// gather is how long a busy connection is not read after a read that has emptied it. Most of the
+	// cost of an update is to wake up for it, which is paid once for all that come meanwhile.
 	gather = 20 * time.Millisecond
-	// A connection is busy when so many reads in a row came soon after one another, until so many
-	// bring little although it was left alone, or one comes after a silence. What comes now and
-	// then is read when it comes: a caller may wait for what follows from it. What is little for
-	// once may be an API server that had to wait for a processor.
+	// A connection becomes busy when inARow reads come soon after one another. It stops being busy
+	// when inARow reads bring little although it was left alone, or one comes after a silence. One
+	// small read is not enough: the API server may have waited for a processor. A connection that is
+	// not busy is read at once, since a caller may wait for the event.
 	inARow, soon, little, silence = 5, 2 * time.Millisecond, 1 << 10, 100 * time.Millisecond
-	// most is what one read brings.
+	// most is the size of a read.
 	most = 64 << 10
 )
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// gathering dials connections that are read in few and large pieces.
+// gathering returns a dial function whose connections are read in few, large pieces.
 func gathering(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := next(ctx, network, address)
@@ -33,15 +32,16 @@ func gathering(next dial) dial {
 	}
 }
 
-// conn has one reader at a time, as a TLS connection has.
+// conn is a connection that is read in few, large pieces. It has one reader at a time, as a TLS
+// connection has.
 type conn struct {
 	net.Conn
-	buffer, left []byte    // left is what of the buffer was not handed on
-	err          error     // comes after that
+	buffer, left []byte    // left is what of the buffer was not returned yet
+	err          error     // is returned after that
 	came         time.Time // when the last read ended
 	busy         bool
-	row          int       // reads in a row that speak against what busy says
-	quiet        time.Time // until when it is left alone
+	row          int       // reads in a row that contradict busy
+	quiet        time.Time // until when it is not read
 }
 
 // Read implements net.Conn.
@@ -74,8 +74,7 @@ func (c *conn) leaveAlone() {
 	wakeFor(c.Conn, 1)
 }
 
-// count takes in that a read has brought so much, and finds out for how long the connection is left
-// alone.
+// count notes that a read has brought n bytes, and sets until when the connection is not read.
 func (c *conn) count(n int) {
 	now := time.Now()
 	if c.busy && n < little || !c.busy && now.Sub(c.came) < soon {

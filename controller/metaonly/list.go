@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// Numbers of fields on the wire, from the API's generated.proto files.
+// The numbers of fields on the wire, from the API's generated.proto files.
 const (
 	fieldTypeMeta, fieldRaw       = 1, 2 // of runtime.Unknown
 	fieldListMetadata, fieldItems = 1, 2 // of PartialObjectMetadataList
@@ -29,30 +29,31 @@ var prefix = []byte("k8s\x00")
 // acceptList asks for a list in what this package reads, and for nothing else.
 const acceptList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// mostHeader and mostObject bound, in bytes, what is kept at a time of a list that comes: what
-// tells its type or its version, and an object. The API server stores no object of a tenth of that.
+// mostHeader and mostObject bound, in bytes, what is in memory of a list at a time: its type or
+// metadata, and one object. The API server stores no object of a tenth of that.
 const mostHeader, mostObject = 1 << 16, 64 << 20
 
-// mostRead is what one read brings of it.
+// mostRead is the size of a read.
 const mostRead = 32 << 10
 
 var partialList = runtime.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
 
 var (
-	// errOther is what a list ends with that is something else, before anything of it was handed
-	// on.
+	// errOther says that the answer is not such a list. No object of it was passed on.
 	errOther = errors.New("the list is not what was asked for")
-	// errUnknown is what a list ends with that is not understood.
+	// errUnknown says that the list is not understood.
 	errUnknown = errors.New("the list is not understood")
 )
 
-// Page reads one page of a list, as o says, and hands on each object as it comes. So no page is kept.
-// It returns the version of the list, and where it continues. After an error, each may have had some
+// Page reads one page of a list and passes each object to each as it comes. It returns the metadata
+// of the list: its version, and where it continues. If it returns an error, each may have had some
 // of the objects.
 //
-// From what does not come from New, and from an API server that does not send protobuf, the page is
-// client-go's, as a whole. So are all pages of a kind after one that was not understood.
-func Page(ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
+// client-go reads the page, as a whole, if kind does not come from New, if the API server does not
+// send protobuf, or if a page of the kind was not understood before.
+func Page(
+	ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
+) (metav1.ListMeta, error) {
 	if g, ok := kind.(*getter); ok && !g.unknown.Load() {
 		if m, err := g.page(ctx, o, each); !errors.Is(err, errOther) {
 			return m, err
@@ -68,15 +69,18 @@ func Page(ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each 
 	return list.ListMeta, nil
 }
 
-func (g *getter) page(ctx context.Context, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
-	body, err := g.get(g.client.lists, acceptList, o).SetHeader("Accept-Encoding", "identity").Stream(ctx) // to compress costs the API server a tenth more
+func (g *getter) page(
+	ctx context.Context, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
+) (metav1.ListMeta, error) {
+	// Compression would cost the API server a tenth more.
+	body, err := g.get(g.client.lists, acceptList, o).SetHeader("Accept-Encoding", "identity").Stream(ctx)
 	switch {
 	case apierrors.IsNotAcceptable(err):
 		return metav1.ListMeta{}, errOther
 	case err != nil:
 		return metav1.ListMeta{}, err
 	}
-	defer func() { _ = body.Close() }() // all of it was read, or it is given up
+	defer func() { _ = body.Close() }()
 	m, err := (&reader{in: bufio.NewReaderSize(body, mostRead), each: each}).read()
 	if errors.Is(err, errUnknown) {
 		g.unknown.Store(true)
@@ -90,20 +94,20 @@ func (g *getter) page(ctx context.Context, o metav1.ListOptions, each func(*meta
 // reader reads a PartialObjectMetadataList as it comes.
 type reader struct {
 	in   *bufio.Reader
-	at   uint64 // bytes that were read
+	at   uint64 // how many bytes were read
 	each func(*metav1.PartialObjectMetadata)
 
 	metadata metav1.ListMeta
-	buffer   []byte // of what was read last
+	buffer   []byte // the value that was read last
 }
 
-// read hands on the objects, and returns the metadata of the list.
+// read passes on the objects, and returns the metadata of the list.
 func (r *reader) read() (metav1.ListMeta, error) {
 	head, err := r.in.Peek(len(prefix))
-	if err != nil || !bytes.Equal(head, prefix) { // client-go meets the error again that may have ended it
+	if err != nil || !bytes.Equal(head, prefix) { // client-go will meet the same error
 		return metav1.ListMeta{}, errOther
 	}
-	_, _ = r.in.Discard(len(prefix)) // they were read
+	_, _ = r.in.Discard(len(prefix)) // cannot fail: they are buffered
 	for isList, whole := false, false; ; {
 		field, n, err := r.next()
 		switch {
@@ -130,7 +134,7 @@ func (r *reader) read() (metav1.ListMeta, error) {
 	}
 }
 
-// items reads the list itself.
+// items reads the list itself, up to the byte end.
 func (r *reader) items(end uint64) error {
 	for r.at < end {
 		field, n, err := r.next()
@@ -156,7 +160,7 @@ func (r *reader) items(end uint64) error {
 	return nil
 }
 
-// item hands on the object in the buffer.
+// item passes on the object in the buffer.
 func (r *reader) item() error {
 	m := &metav1.PartialObjectMetadata{}
 	if err := unknown(m.Unmarshal(r.buffer)); err != nil {
@@ -166,7 +170,7 @@ func (r *reader) item() error {
 	return nil
 }
 
-// next reads which field follows, and of how many bytes; io.EOF: none.
+// next reads the number and the length of the next field. The error is io.EOF if there is none.
 func (r *reader) next() (field protowire.Number, n uint64, err error) {
 	tag, err := binary.ReadUvarint(r)
 	if err != nil {
@@ -200,7 +204,7 @@ func (r *reader) ReadByte() (byte, error) {
 	return b, err
 }
 
-// unknown is the error of something that client-go's decoder does not take.
+// unknown wraps an error of client-go's decoder.
 func unknown(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnknown, err)
@@ -208,7 +212,7 @@ func unknown(err error) error {
 	return nil
 }
 
-// incomplete is the error where more had to come.
+// incomplete turns io.EOF into an error, where more had to come.
 func incomplete(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

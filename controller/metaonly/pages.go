@@ -7,30 +7,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mostIdle is how many pages in a row may bring nothing new: an API that looks for what is asked
-// for among much else may answer with none of it for a while.
+// mostIdle is how many pages in a row may bring nothing new: an API that filters much else may
+// answer with empty pages for a while.
 const mostIdle = 10
 
-// Pages finds out that a list has no end. An API that gives another token with each page, and
-// nothing with it, or the same over and over, would be asked for ever. A page is known again by the
-// object that it begins with: that is little to remember of a list of a million. The zero value is
-// a list that begins.
+// Pages detects a list without an end: an API that returns another token with each page, but
+// nothing new, would be asked forever. It recognizes a page by its first object, which takes little
+// memory for a list of a million. The zero value is ready for a list.
 type Pages struct {
 	token string
-	first string          // what the page under way begins with
-	seen  map[string]bool // what pages began with
+	first string          // the first object of the current page
+	seen  map[string]bool // the first objects of pages before
 	idle  int             // pages in a row that brought nothing new
 }
 
-// Saw takes in an object of the page under way.
+// Saw adds an object to the current page.
 func (p *Pages) Saw(m *metav1.ObjectMeta) {
 	if p.first == "" {
 		p.first = m.Namespace + "/" + m.Name + "/" + string(m.UID)
 	}
 }
 
-// Next takes in that the page has ended, and where the list continues. An error says that the list
-// has no end.
+// Next ends the page. token says where the list continues. It returns an error if the list has no
+// end.
 func (p *Pages) Next(token string) error {
 	first := p.first
 	p.first = ""

@@ -12,9 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReadList reads an answer to a list, as protobuf or as JSON, and hands on the metadata of each
-// object as it comes. So no more than one object is kept, however much each of them carries. In JSON the objects may be whole, as
-// of an API that knows no metadata alone. After an error, each may have had some of the objects.
+// ReadList reads an answer to a list, as protobuf or JSON, and passes on the metadata of each
+// object as it comes, so that it holds only one object at a time. In JSON the objects may be whole,
+// as from an API that does not know metadata alone. If it returns an error, each may have had some
+// of the objects.
 func ReadList(answer io.Reader, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
 	in := bufio.NewReaderSize(answer, mostRead)
 	if head, err := in.Peek(len(prefix)); err == nil && bytes.Equal(head, prefix) {
@@ -42,13 +43,13 @@ func readJSON(in *json.Decoder, each func(*metav1.PartialObjectMetadata)) (is me
 	if !strings.HasSuffix(kind, "List") {
 		return is, fmt.Errorf("a %s is no list", kind)
 	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) { // whose read gives the connection back
+	if _, err := in.Token(); !errors.Is(err, io.EOF) { // reading to the end frees the connection
 		return is, fmt.Errorf("more comes than the list: %w", err)
 	}
 	return is, nil
 }
 
-// eachField reads an object to its end. Its values are for field to read.
+// eachField reads an object to its end. field reads the values.
 func eachField(in *json.Decoder, field func(name string) error) error {
 	if err := delimiter(in, '{'); err != nil {
 		return err
@@ -58,7 +59,7 @@ func eachField(in *json.Decoder, field func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		name, _ := t.(string) // no name of a field is anything else
+		name, _ := t.(string) // field names are strings
 		if err := field(name); err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func eachField(in *json.Decoder, field func(name string) error) error {
 	return delimiter(in, '}')
 }
 
-// eachItem reads the objects of a list; null is none.
+// eachItem reads a list of objects, or null.
 func eachItem(in *json.Decoder, each func(*metav1.PartialObjectMetadata)) error {
 	t, err := in.Token()
 	if err != nil || t == nil {

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// wakeFor has the process woken for what a connection brings when there are so many bytes. The
-// runtime waits for all connections at once, and so would be woken for each piece that comes while
-// this one is left alone. Where that cannot be set nothing is lost by it.
+// wakeFor has the process woken for a connection only when it has so many bytes. The runtime polls
+// all connections at once, and would wake for each piece that comes while this one is not read.
+// Where it cannot be set, nothing is lost.
 func wakeFor(c net.Conn, bytes int) {
 	socket, ok := c.(syscall.Conn)
 	if !ok {
@@ -17,7 +17,7 @@ func wakeFor(c net.Conn, bytes int) {
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { // of a connection that was closed; whoever reads learns of it
+	_ = raw.Control(func(fd uintptr) { // fails on a closed connection, which the reader notices
 		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, bytes)
 	})
 }

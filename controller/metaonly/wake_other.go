@@ -4,5 +4,5 @@ package metaonly
 
 import "net"
 
-// wakeFor does nothing: how it would be done here has not been tried.
+// wakeFor does nothing: it has not been tried on this system.
 func wakeFor(net.Conn, int) {}
