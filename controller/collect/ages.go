@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ages remembers since when objects have had something to do, and which are being deleted.
+// ages holds since when objects have had something to do, and which are being deleted.
 type ages struct {
 	mu   sync.Mutex
 	of   map[types.UID]age
@@ -57,7 +57,7 @@ func (a *ages) ending(uid types.UID) bool {
 	return a.of[uid].ending
 }
 
-// oldest is how long the object that has waited longest has had something to do.
+// oldest returns for how long the object that has waited longest has had something to do.
 func (a *ages) oldest() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

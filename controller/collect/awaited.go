@@ -14,26 +14,25 @@ import (
 )
 
 const (
-	// awaitedFor is for how long it holds that an owner was seen to wait for its dependents, or not
-	// to.
+	// awaitedFor is how long an answer about an owner holds.
 	awaitedFor = time.Second
-	// mostAwaited bounds of how many owners that is remembered.
+	// mostAwaited bounds the owners whose answers are remembered.
 	mostAwaited = 10_000
 )
 
-// answer is what an API server said of an owner when it was asked.
+// answer is what a live read said about an owner.
 type answer struct {
 	at  time.Time // when the read began
-	err error     // nil: the owner waits, or is gone
+	err error     // nil if the owner waits, or is gone
 }
 
-// stillAwaited makes sure that every owner that waits for the object of a delete still does, or is
-// gone. The error is request.ErrOwnerChanged if one does not.
+// stillAwaited makes sure, before a delete, that every owner that waits for the object still does,
+// or is gone. The error is request.ErrOwnerChanged if one does not.
 //
-// A deletion in the foreground can be taken back, by another DELETE that orphans (RB 6.34), and a
+// A foreground deletion can be turned into one that orphans, by another DELETE (RB 6.34), and a
 // watch may show that late, or never while its kind is broken. So what an owner awaits is deleted
-// only on the word of a live read, as in the reference (RB 3.15): one a second for all its
-// dependents, begun after there was something to do about each of them.
+// only after a live read of the owner, as in the reference (RB 3.15): one a second for all its
+// dependents, begun after each of them had something to do.
 func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 	if len(a.AwaitedBy) == 0 {
 		return nil
@@ -50,8 +49,8 @@ func (w *Workers) stillAwaited(ctx context.Context, a graph.Action) error {
 	return nil
 }
 
-// awaits is nil where an owner was seen by a read to wait for its dependents, or to be gone. A read
-// that was under way already for others may have begun too early.
+// awaits returns nil if a live read shows that an owner waits for its dependents, or is gone. A
+// read that was already under way for others may have begun too early, and is repeated.
 func (w *Workers) awaits(ctx context.Context, c graph.Claim, since time.Time) error {
 	if said, ok := w.awaited.Get(c.UID); ok && !said.(answer).at.Before(since) {
 		return said.(answer).err
@@ -83,14 +82,16 @@ func (w *Workers) readOwner(ctx context.Context, c graph.Claim) answer {
 	return said
 }
 
-// goneOrAwaits is nil where an owner, as it is read live, is gone or waits for its dependents, and
-// request.ErrOwnerChanged where neither is so.
-func (w *Workers) goneOrAwaits(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace, name string, uid types.UID) error {
+// goneOrAwaits reads an owner live. It returns nil if the owner is gone or waits for its
+// dependents, and request.ErrOwnerChanged if neither is so.
+func (w *Workers) goneOrAwaits(
+	ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace, name string, uid types.UID,
+) error {
 	live, err := w.requester.Get(ctx, gv, kind.Resource, namespace, name)
 	switch {
 	case request.NoSuchObject(err, kind, name), err == nil && live.UID != uid:
 		return nil
-	case request.IsBusy(err): // not wrapped: that its kind is not asked now says nothing of the object's
+	case request.IsBusy(err): // not wrapped: it is the owner's kind that is put off, not the object's
 		return fmt.Errorf("read the owner %s %q: %s", kind, name, err.Error())
 	case err != nil:
 		return fmt.Errorf("read the owner %s %q: %w", kind, name, err)

@@ -21,22 +21,21 @@ import (
 )
 
 const (
-	// quiet is for how long nothing more goes when a cascade is told.
+	// quiet is how long nothing more is deleted before a cascade is reported.
 	quiet = 5 * time.Second
-	// remembered is for how long what goes on later still counts as the same cascade, at least, and
+	// remembered is how long a later delete still counts to the same cascade: so long at least, and
 	// twice as long at most.
 	remembered = 10 * time.Minute
-	// mostRemembered is how many objects that are part of a cascade are remembered for less. Those
-	// that nothing refers to need not be. What is forgotten begins a cascade of its own.
+	// mostRemembered bounds the objects of cascades that are remembered. Objects without dependents
+	// are not. What follows from a forgotten object begins a cascade of its own.
 	mostRemembered = 50_000
 	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades
 	// within remembered.
 	mostNames, allNames = 50, 20_000
-	// mostRulings bounds how many policies are remembered that have a say about objects that have
-	// not gone yet.
+	// mostRulings bounds the remembered words of policies about objects that have not gone yet.
 	mostRulings = 10_000
-	// cascadeEvents a second, after cascadeBurst at once, are few beside the deletes that they
-	// tell. The log tells all cascades.
+	// cascadeEvents and cascadeBurst limit Events to few beside the deletes. The log has all
+	// cascades.
 	cascadeEvents, cascadeBurst = 10, 500
 )
 
@@ -48,14 +47,14 @@ type cascades struct {
 	log    logr.Logger
 
 	mu      sync.Mutex
-	of, old map[types.UID]*cascade // by the root, and by each object that was collected and has dependents
+	of, old map[types.UID]*cascade // by the root, and by each collected object that has dependents
 	turned  time.Time              // when of became old
-	names   int                    // objects that are named since then
-	open    []*cascade             // those of which there is something to tell
+	names   int                    // how many objects were named since then
+	open    []*cascade             // those with something to report
 	ruled   map[types.UID]string   // what policies say of the deletion of objects, in words
 }
 
-// collected is an object that went, as it is told.
+// collected is an object that was deleted, as it is reported.
 type collected struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -69,9 +68,9 @@ type cascade struct {
 	counts      map[schema.GroupResource]int
 	total       int
 	begun, last time.Time
-	open        bool        // there is something to tell
-	names       []collected // the first
-	policy      string      // what one says of the root's deletion, in words
+	open        bool        // there is something to report
+	names       []collected // the first ones
+	policy      string      // what a policy says about the root's deletion, in words
 }
 
 func newCascades(record func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
@@ -81,17 +80,17 @@ func newCascades(record func(root graph.Claim, text, collected string), log logr
 	}
 }
 
-// rule takes in what a policy says of the deletion of an object, in words.
+// rule notes what a policy says about the deletion of an object, in words.
 func (c *cascades) rule(uid types.UID, policy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.ruled) >= mostRulings {
-		clear(c.ruled) // and is not told of some
+		clear(c.ruled) // some cascades will not say it
 	}
 	c.ruled[uid] = policy
 }
 
-// run tells of cascades that have come to rest until ctx ends, and then of all.
+// run reports cascades that have come to rest until ctx ends, and then all of them.
 func (c *cascades) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -134,7 +133,7 @@ func (c *cascades) collected(a graph.Action) (root graph.Claim) {
 	return one.root
 }
 
-// report tells of cascades in which nothing has happened for a while.
+// report reports the cascades in which nothing has happened for a while.
 func (c *cascades) report(while time.Duration) {
 	now := time.Now()
 	var due []cascade
@@ -157,7 +156,7 @@ func (c *cascades) report(while time.Duration) {
 		text := due[i].String()
 		c.log.Info("cascade", "root", due[i].root.String(), "uid", due[i].root.UID, "what", text)
 		if c.events.AllowN(now, 1) {
-			names, _ := json.Marshal(due[i].names) // strings can be encoded
+			names, _ := json.Marshal(due[i].names) // cannot fail: it has only strings
 			c.record(due[i].root, text, string(names))
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// versionedTries is how often an action is tried with a resourceVersion before a deletion does
-// without.
+// versionedTries is how often an action is tried with a resourceVersion.
 const versionedTries = 3
 
-// request carries out an action. A conflict means that the graph's view was old: the object is read
-// live, and if nothing that the decision rests on has changed, there or in the graph, the decision
-// stands for the newer resourceVersion. Otherwise the watch has brought the change, or will, and
-// with it another decision.
+// request carries out an action. A conflict means that the graph was behind. Then the object is
+// read live, and if nothing that the decision rests on has changed, there or in the graph, the
+// decision stands for the newer resourceVersion. Otherwise the watch has brought the change, or
+// will, and with it another decision.
 //
-// An object that is written faster than it can be read and deleted would be tried for ever. When
-// all that its deletion rests on was read live, the uid alone is asked for, as by the reference. A
-// patch is never sent so: it would take away what was added in between.
+// An object that is written faster than it can be read and deleted would be tried forever. So after
+// versionedTries, if live reads confirm all that its deletion rests on, it is deleted with the uid
+// as the only precondition, as by the reference. A patch is never sent so: it would remove what was
+// added in between.
 func (w *Workers) request(ctx context.Context, a graph.Action) error {
 	if err := w.stillAwaited(ctx, a); err != nil {
 		return err
@@ -46,11 +46,11 @@ func (w *Workers) request(ctx context.Context, a graph.Action) error {
 	}
 }
 
-// mostOwnersRead bounds the live reads of ownersGone. What has more owners waits until it is left
-// alone.
+// mostOwnersRead bounds the live reads of ownersGone. An object with more owners has to wait until
+// nobody writes it.
 const mostOwnersRead = 8
 
-// ownersGone tells, by live reads, whether each owner that the graph has of an object is gone, or
+// ownersGone reports, by live reads, whether each owner that the graph has of an object is gone, or
 // is being deleted foreground and waits for it.
 func (w *Workers) ownersGone(ctx context.Context, ref graph.Ref) bool {
 	v, ok := w.store.Find(ref.UID)

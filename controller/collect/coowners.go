@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// lowPriorityLookups is how many owners are looked up in a second whose answer changes nothing
-	// about whether an object is kept. A cluster in which 100,000 objects each name one that never
-	// was has them all taken off after 17 minutes, at the cost of 100 reads a second for as long.
+	// lowPriorityLookups is how many owners a second are looked up whose answer does not decide
+	// whether an object is kept. If 100,000 objects each name an owner that never was, all these
+	// references are removed after 17 minutes.
 	lowPriorityLookups = 100
-	// lowPriorityWorkers bounds how many of them wait for an answer at once.
+	// lowPriorityWorkers bounds how many of these lookups are under way at once.
 	lowPriorityWorkers = 4
 )
 
-// coOwners looks up owners of objects that another owner keeps: references to what never was are to
-// come off before they are the only ones left. Nothing waits for that, so it is paced, and apart
-// from all else.
+// coOwners looks up owners of objects that another owner keeps: references to what never was are
+// removed before they are the only ones left. Nothing waits for that, so it is paced, and has its
+// own queue.
 type coOwners struct {
 	queue workqueue.TypedInterface[types.UID]
 	pace  *rate.Limiter
-	// look asks about one claim of an object, if that is still what is to be done about it.
+	// look looks up one claim of an object, if that is still what is to be done.
 	look func(ctx context.Context, uid types.UID)
 }
 
@@ -52,8 +52,8 @@ func (c *coOwners) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// lookCoOwner carries out a lookup of low priority. By the time its turn comes, what is to be done
-// may be another thing: then the object has come up again by itself.
+// lookCoOwner carries out a lookup of low priority, if it is still to be done. If not, the object
+// has been queued again.
 func (w *Workers) lookCoOwner(ctx context.Context, uid types.UID) {
 	if a := w.store.DecideLow(uid); a.Verb == graph.Lookup {
 		w.look(ctx, a)

@@ -5,25 +5,24 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// inRow is how many objects of the first lane a worker takes before one of the other: neither waits
-// for the end of the other.
+// inRow is how many objects of the first lane a worker takes before one of the other, so that
+// neither starves.
 const inRow = 3
 
-// lanes is the order in which objects are decided about: those that are being deleted come first,
-// since a request more ends what has been begun. Otherwise a cascade of thousands of objects that
-// carry a finalizer would send all deletes before the first object goes. It has no lock: the queue
-// around it has.
+// lanes is the order of the queue. Objects that are being deleted come first, since one more
+// request ends what has begun: otherwise a cascade of thousands of objects with a finalizer would
+// send all deletes before the first object goes. It has no lock, since the queue around it has.
 type lanes struct {
-	ending      func(types.UID) bool // tells whether an object is being deleted
+	ending      func(types.UID) bool // reports whether an object is being deleted
 	first, rest workqueue.Queue[types.UID]
-	row         int // of the first lane that were taken since one of the other
+	row         int // how many were taken from the first lane since one from the other
 }
 
 func newLanes(ending func(types.UID) bool) *lanes {
 	return &lanes{ending: ending, first: workqueue.DefaultQueue[types.UID](), rest: workqueue.DefaultQueue[types.UID]()}
 }
 
-// Touch implements workqueue.Queue: what waits stays where it is.
+// Touch implements workqueue.Queue. An object that waits keeps its place.
 func (l *lanes) Touch(types.UID) {}
 
 // Push implements workqueue.Queue.

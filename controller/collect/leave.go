@@ -8,15 +8,15 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// firstTry is how long another collector has for an object before Weir looks whether a policy
+// firstTry is how long another collector has for an object before Weir checks whether a policy
 // protects it.
 const firstTry = 2 * time.Second
 
-// leaves tells whether what is to be done is another collector's, and sees to it that this one does
-// not come in vain for ever: where a policy protects an object it is refused, and tries again ever
-// more rarely. So a dry run of the delete asks the policies, and what they refuse is released from
-// its owners; and so is what is to be released, which the other may take for garbage. As long as
-// the object stays, it is asked about again, each time after as long as it has been garbage.
+// leaves reports whether an action is left to another collector. Where a policy protects the
+// object, that collector is refused, and would try forever, ever more rarely. So a dry run of the
+// delete asks the policies, and an object whose delete they refuse is released from its owners. So
+// is an object that is to be released anyway, which the other may take for garbage. While the
+// object stays it is checked again, each time after as long as it has been garbage.
 func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 	if a.Verb == graph.Lookup || a.Kept != "" || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
 		return false

@@ -40,10 +40,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// begin makes the counters that alerts look at: an increase is seen only of what was there before.
+// begin makes the counters that alerts use: an increase is seen only of a series that exists.
 func (m *metrics) begin() {
 	for _, o := range request.Outcomes {
-		for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		for _, propagation := range []metav1.DeletionPropagation{
+			metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+		} {
 			m.actions.WithLabelValues(graph.Delete.String(), string(propagation), string(o))
 		}
 		for _, verb := range []graph.Verb{graph.Release, graph.Unblock, graph.Unfinalize} {

@@ -22,39 +22,37 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// Backoff of one object whose request did not succeed. The longest pause is a quarter of an hour in
-// the reference; no user waits that long without thinking that nothing happens.
+// The backoff of an object whose request did not succeed. The reference pauses for up to a quarter
+// of an hour, which a user takes for nothing happening.
 const (
 	firstBackoff = 20 * time.Millisecond
 	mostBackoff  = 2 * time.Minute
 )
 
-// untilShown is after how long it is asked again whether the watches have shown everything.
+// untilShown is the pause before the watches are asked again whether they have shown everything.
 const untilShown = 50 * time.Millisecond
 
-// Options are what Workers need to know.
+// Options are what Workers need.
 type Options struct {
 	Store     *follow.Store
 	Requester *request.Client
 	Reporter  *events.Reporter
-	// Others tells of objects that others delete, or that are to stay: those of a namespace that
-	// drains, as long as no owner awaits their end before their wave has come. nil: all are the
-	// workers' own.
+	// Others reports whether an object is for others to delete, or is to stay: one in a namespace
+	// that drains, unless an owner awaits its end before its wave has come. It may be nil.
 	Others func(ref graph.Ref, awaited bool) bool
-	// Brake holds what no client has asked for, past its limits; nil: nothing is held.
+	// Brake limits the deletes that no client has asked for. It may be nil.
 	Brake Brake
-	// Beside another collector nothing is deleted but what the Brake says a person has decided to
-	// delete. Lookups are sent.
+	// Beside is set where another collector works. Then only what a person has decided to delete, as
+	// the Brake says, is deleted. Lookups are sent.
 	Beside bool
-	// Guards tells whether a policy may protect objects of a kind from the collectors; nil: none
-	// does. Beside another collector such an object is released from its owners, once a dry run of
-	// its delete is refused, so that the other does not come again for ever.
+	// Guards reports whether a policy may protect objects of a kind from collectors. It may be nil.
+	// Beside another collector such an object is released from its owners once a dry run of its
+	// delete is refused, so that the other collector does not try forever.
 	Guards func(schema.GroupResource) bool
-	// Shown tells whether the watches have shown what was written before an owner was deleted with
-	// orphan; nil: they have.
+	// Shown reports whether the watches have shown what was written before an owner was deleted with
+	// orphan. It may be nil, if they always have.
 	Shown func(graph.Ref) bool
-	// Shadow is told what would be done, in place of the API server; nil: what is decided is done.
-	// Lookups are sent.
+	// Shadow gets what would be done, and the API server does not. It may be nil. Lookups are sent.
 	Shadow   Shadow
 	Log      logr.Logger
 	Registry prometheus.Registerer
@@ -71,7 +69,7 @@ type Workers struct {
 	ages      ages
 	coOwners  *coOwners
 	reads     singleflight.Group    // of owners that await objects; see stillAwaited
-	awaited   *cache.LRUExpireCache // what was said of them a moment ago
+	awaited   *cache.LRUExpireCache // recent answers about them
 	cascades  *cascades
 	others    func(ref graph.Ref, awaited bool) bool
 	beside    bool
@@ -83,12 +81,12 @@ type Workers struct {
 
 // Brake limits what is deleted by inference.
 type Brake interface {
-	// Allows tells whether an object may be deleted. One that may not is decided about again after
-	// a time, or else when that changes.
+	// Allows reports whether an object may be deleted. If not, it is decided about again after a
+	// time, or if that is 0, when the Brake requeues it.
 	Allows(a graph.Action) (yes bool, again time.Duration)
-	// Deleted is told of what was deleted.
+	// Deleted notes what was deleted.
 	Deleted(a graph.Action)
-	// Proceeds tells whether a person has let an object go that was held.
+	// Proceeds reports whether a person has decided to delete an object that was held.
 	Proceeds(a graph.Action) bool
 }
 
@@ -97,10 +95,13 @@ type Shadow interface {
 	Decided(uid types.UID, a graph.Action)
 }
 
-// New prepares them.
+// New returns Workers that do not run yet.
 func New(o Options) *Workers {
-	w := &Workers{store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry), log: o.Log,
-		others: o.Others, beside: o.Beside, guards: o.Guards, shown: o.Shown, shadow: o.Shadow, brake: o.Brake}
+	w := &Workers{
+		store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry),
+		log: o.Log, others: o.Others, beside: o.Beside, guards: o.Guards, shown: o.Shown, shadow: o.Shadow,
+		brake: o.Brake,
+	}
 	if w.guards == nil {
 		w.guards = func(schema.GroupResource) bool { return false }
 	}
@@ -119,26 +120,27 @@ func New(o Options) *Workers {
 	return w
 }
 
-// queueName is the queue's in metrics.
+// queueName is the name of the queue in metrics.
 const queueName = "graph"
 
-// newQueue is a queue in an order of ours that can be told to hand out objects later.
+// newQueue returns a queue with an order of ours that also hands out objects later.
 func newQueue(order workqueue.Queue[types.UID]) workqueue.TypedRateLimitingInterface[types.UID] {
 	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: queueName, Queue: order})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Name: queueName, Queue: inner})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(
+		workqueue.TypedDelayingQueueConfig[types.UID]{Name: queueName, Queue: inner})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, mostBackoff),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, DelayingQueue: delaying})
 }
 
-// Enforced is told what a policy says of the deletion of an object, in words: it is told with what
-// is collected because of it.
+// Enforced notes what a policy says about the deletion of an object, in words. It is reported with
+// what is collected because of it.
 func (w *Workers) Enforced(uid types.UID, policy string) { w.cascades.rule(uid, policy) }
 
-// Oldest is how long the object that has waited longest has had something to do.
+// Oldest returns for how long the object that has waited longest has had something to do.
 func (w *Workers) Oldest() time.Duration { return w.ages.oldest() }
 
-// Close ends the queues; Run does, where it has begun.
+// Close ends the queues. Run does that, too.
 func (w *Workers) Close() {
 	w.queue.ShutDown()
 	w.coOwners.queue.ShutDown()
@@ -165,7 +167,7 @@ func (w *Workers) Run(ctx context.Context, n int) {
 	wg.Wait()
 }
 
-// recheck is the clock of the graph: lookups that failed are repeated by it.
+// recheck is the graph's clock, by which failed lookups are repeated.
 func (w *Workers) recheck(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -228,7 +230,8 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	default:
 		err := w.request(ctx, a)
 		if request.IsBusy(err) {
-			w.log.V(1).Info("put off: requests about its kind fail, hang or are throttled", "object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
+			w.log.V(1).Info("put off: requests about its kind fail, hang or are throttled",
+				"object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
 			w.requester.Limiter.PutOff(a.Object.Kind, uid)
 			return
 		}
@@ -236,9 +239,9 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	}
 }
 
-// unshown tells whether an owner is about to go that lets its dependents go, and one may have been
-// written that no watch has shown. That is being found out while it still waits for those that are
-// seen.
+// unshown reports whether an owner that orphans is about to go, and a dependent may have been
+// written that no watch has shown. It also asks while the owner still waits for dependents that are
+// seen, so that the answer is there in time.
 func (w *Workers) unshown(a graph.Action) bool {
 	goes := a.Verb == graph.Unfinalize && a.Finalizer != metav1.FinalizerDeleteDependents
 	if !goes && a.Verb != graph.Wait {
@@ -248,9 +251,8 @@ func (w *Workers) unshown(a graph.Action) bool {
 	return known && v.Orphaning && !w.shown(a.Object) && goes
 }
 
-// concerns tells whether there is something to do beside another collector: to find out whether
-// owners are there, to count what is to go for no delete that was seen, to delete what of it a
-// person has decided to delete, and to release what a policy protects or a person keeps.
+// concerns reports whether an action is Weir's beside another collector: to look owners up, to
+// count or delete what goes by inference, and to release what a policy protects or a person keeps.
 func (w *Workers) concerns(a graph.Action) bool {
 	guarded := w.guards(a.Object.Kind)
 	switch a.Verb {
@@ -265,7 +267,7 @@ func (w *Workers) concerns(a graph.Action) bool {
 	}
 }
 
-// held tells whether an object is not to be deleted before a person has decided.
+// held reports whether the brake holds an object.
 func (w *Workers) held(a graph.Action) bool {
 	if a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked || w.brake == nil {
 		return false
@@ -278,15 +280,15 @@ func (w *Workers) held(a graph.Action) bool {
 		w.queue.AddAfter(a.Object.UID, again)
 		return true
 	}
-	w.log.V(1).Info("held by the brake", "object", a.Object.String(), "uid", a.Object.UID, "why", a.Why, "inferred", a.Inferred.String())
+	w.log.V(1).Info("held by the brake", "object", a.Object.String(), "uid", a.Object.UID,
+		"why", a.Why, "inferred", a.Inferred.String())
 	return true
 }
 
-// Requeue has an object be decided about once more.
+// Requeue queues an object.
 func (w *Workers) Requeue(uid types.UID) { w.queue.Add(uid) }
 
-// lookInTurn answers the claim of an action at once, or, where it is of low priority, when there is
-// time.
+// lookInTurn looks up the claim of an action at once, or later if it is of low priority.
 func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 	uid := a.Object.UID
 	if a.LowPriority {
@@ -297,7 +299,7 @@ func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 	w.look(ctx, a)
 	w.queue.Forget(uid)
 	if _, there := w.store.Find(uid); !there {
-		w.done(uid) // it went meanwhile, and the answer brings back only what is there
+		w.done(uid) // it went meanwhile, and the answer does not queue it
 	}
 }
 
@@ -305,7 +307,8 @@ func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 func (w *Workers) look(ctx context.Context, a graph.Action) {
 	answer, reason := w.requester.Lookup(ctx, a.Claim)
 	w.metrics.looked(a, answer)
-	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name, "answer", answer.String(), "reason", reason)
+	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name,
+		"answer", answer.String(), "reason", reason)
 	w.store.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: answer, Reason: reason})
 }
 
@@ -324,7 +327,7 @@ func (w *Workers) send(ctx context.Context, a graph.Action, version string) erro
 	return w.requester.Patch(ctx, a, version)
 }
 
-// settle takes in how a request ended.
+// settle handles the outcome of a request.
 func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 	uid := a.Object.UID
 	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
@@ -375,7 +378,7 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 	}
 }
 
-// retry tries an object later: after its own backoff, or when the server said, whichever is later.
+// retry queues an object again: after the time that the server gave, or else its own backoff.
 func (w *Workers) retry(uid types.UID, err error) {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		w.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, request.MostPause))
