@@ -1,8 +1,7 @@
-// Package kinds asks an API server which kinds it serves, and makes of the answer what the graph
-// wants to know.
+// Package kinds asks an API server which kinds it serves, and turns the answer into what the graph
+// needs.
 //
-// There are no goroutines. One lock, of the kinds that metrics have labels for, is held for a look
-// into a map.
+// It has no goroutines. One lock guards the kinds that metrics have labels for.
 package kinds
 
 import (
@@ -20,19 +19,21 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Ignored are kinds that own nothing and are owned by nothing, and change all the time. The
-// same as the reference (RB 1.2).
+// Ignored are kinds that own nothing, are owned by nothing, and change all the time. They are the
+// reference's (RB 1.2).
 var Ignored = sets.New(
 	schema.GroupResource{Resource: "events"},
 	schema.GroupResource{Group: "events.k8s.io", Resource: "events"},
 )
 
-// Discover asks the API server which kinds it serves. Groups that do not answer keep what was known
-// of them: an aggregated API that is down has not ceased to exist. An answer without namespaces is
-// an error: every cluster has them.
+// Discover returns the kinds that the API server serves. Groups that do not answer keep what was
+// known of them: an aggregated API that is down still exists. An answer without namespaces is an
+// error, since every cluster has them.
 //
 // unknown are the group versions that do not answer and of which nothing was known.
-func Discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource) (found []graph.Resource, unknown []string, err error) {
+func Discover(
+	client discovery.DiscoveryInterface, ignored sets.Set[schema.GroupResource], before []graph.Resource,
+) (found []graph.Resource, unknown []string, err error) {
 	groups, lists, err := client.ServerGroupsAndResources()
 	failed := sets.New[schema.GroupVersion]()
 	var partly *discovery.ErrGroupDiscoveryFailed
@@ -46,14 +47,14 @@ func Discover(client discovery.DiscoveryInterface, ignored sets.Set[schema.Group
 	}
 	found = resourcesOf(groups, lists, ignored)
 	if !slices.ContainsFunc(found, func(r graph.Resource) bool { return r.GroupResource() == Namespaces }) {
-		// A 404 for /api is an empty group to the client, and whoever sent it is no API server.
+		// The client takes a 404 for /api as an empty group, and no API server sends that.
 		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer has no namespaces")
 	}
 	found, unknown = keepFailed(found, before, failed)
 	return found, unknown, partial(partly)
 }
 
-// partial is nil for nil: an interface around a nil pointer would not be.
+// partial turns a nil pointer into a nil error.
 func partial(err *discovery.ErrGroupDiscoveryFailed) error {
 	if err == nil {
 		return nil
@@ -62,8 +63,10 @@ func partial(err *discovery.ErrGroupDiscoveryFailed) error {
 }
 
 // resourcesOf turns discovery's lists into kinds, each with its best version: the preferred one, or
-// the first that can be collected if that one cannot.
-func resourcesOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ignored sets.Set[schema.GroupResource]) []graph.Resource {
+// if that cannot be collected, the first that can.
+func resourcesOf(
+	groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ignored sets.Set[schema.GroupResource],
+) []graph.Resource {
 	rank := map[schema.GroupVersion]int{}
 	for _, g := range groups {
 		for i, v := range g.Versions {
@@ -115,9 +118,11 @@ func collectable(r metav1.APIResource) bool {
 }
 
 // keepFailed adds what was known of the versions that failed to answer, and returns those of which
-// nothing was. A kind that is used through such a version is so still: another one would mean
-// another watch and another list, for as long as it takes until the first answers again.
-func keepFailed(found, before []graph.Resource, failed sets.Set[schema.GroupVersion]) (all []graph.Resource, unknown []string) {
+// nothing was known. A kind that is used through such a version stays with it: another version
+// would mean a new watch and list, until the first answers again.
+func keepFailed(
+	found, before []graph.Resource, failed sets.Set[schema.GroupVersion],
+) (all []graph.Resource, unknown []string) {
 	if len(failed) == 0 {
 		return found, nil
 	}

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MostLabels bounds how many kinds counters have labels for: counters stay, and kinds come and go.
+// MostLabels bounds the kinds that counters have labels for: kinds come and go, but series stay.
 const MostLabels = 1000
 
-// otherKinds stands for the kinds that come after that.
+// otherKinds stands for all kinds beyond MostLabels.
 var otherKinds = schema.GroupResource{Resource: "other"}
 
 // Labels are the kinds that counters have labels for. The zero value is ready.
@@ -18,8 +18,8 @@ type Labels struct {
 	known map[schema.GroupResource]struct{}
 }
 
-// Of is a kind as the labels of a counter have it: the kind itself, or one that stands for all that
-// came too late.
+// Of returns a kind as counters have it: the kind itself, or one that stands for all beyond
+// MostLabels.
 func (k *Labels) Of(kind schema.GroupResource) schema.GroupResource {
 	k.mu.Lock()
 	defer k.mu.Unlock()

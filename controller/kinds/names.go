@@ -5,18 +5,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds that mean something to more than one part of Weir.
+// Kinds that more than one part of Weir knows.
 var (
 	ConfigMaps               = schema.GroupResource{Resource: "configmaps"}
 	Namespaces               = schema.GroupResource{Resource: "namespaces"}
 	Definitions              = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	APIServices              = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
-	MutatingConfigurations   = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations"}
-	ValidatingConfigurations = schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: "validatingwebhookconfigurations"}
+	MutatingConfigurations   = admissionKind("mutatingwebhookconfigurations")
+	ValidatingConfigurations = admissionKind("validatingwebhookconfigurations")
 )
 
-// Twins are kinds that are the same objects under another name. One list, and one delete, is for
-// both.
+func admissionKind(resource string) schema.GroupResource {
+	return schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: resource}
+}
+
+// Twins are kinds that serve the same objects as another. One list, and one delete, is for both.
 var Twins = map[schema.GroupResource]schema.GroupResource{
 	{Group: "events.k8s.io", Resource: "events"}: {Resource: "events"},
 }
