@@ -1,3 +1,3 @@
-// Package events tells users what they need to know about an object in an Event on that object:
-// once, not each time. One lock guards what was said last.
+// Package events tells users what they need to know about an object, in an Event on it: once, not
+// each time. One lock guards what was said last.
 package events

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Reasons of the Events that users see. The first is the reference's own (RB 2.19).
+// The reasons of Events. The first is the reference's own (RB 2.19).
 const (
 	ReasonInvalidNamespace = "OwnerRefInvalidNamespace"
 	ReasonUnresolvable     = "OwnerRefUnresolvable"
@@ -45,36 +45,38 @@ const (
 	ReasonCollectorWorks  = "BuiltinCollectorWorks"
 )
 
-// failuresBeforeEvent is how often a request must fail for reasons that may pass before it is
-// shown.
+// failuresBeforeEvent is how often a request must fail for reasons that may pass before an Event
+// says so.
 const failuresBeforeEvent = 5
 
 // Reporter tells users what they need to know about an object, on the object: once, not each time.
 type Reporter struct {
-	// events come from Weir; asReference are those that tools know from the reference.
+	// events come from Weir, asReference from kube-controller-manager, as tools know them.
 	events, asReference record.EventRecorder
 	kindOf              func(schema.GroupResource) schema.GroupVersionKind
 
 	mu       sync.Mutex
-	reported map[topic]uint64 // the hash of what was last said, which may be long
+	reported map[topic]uint64 // the hash of the last text, which may be long
 	seed     maphash.Seed
-	// waits are the objects whose deletion waits for kinds that are not all seen, and since when.
+	// waits holds since when the deletion of an object waits for kinds that are not complete.
 	waits map[types.UID]time.Time
 }
 
-// heldAfter is for how long that is no news: a watch that breaks is taken up again.
+// heldAfter is how long a deletion waits for incomplete kinds before an Event says so: most broken
+// watches are taken up again before.
 const heldAfter = 5 * time.Second
 
-// heldUnseen is the topic of that: others have their own last word with ReasonHeld.
+// heldUnseen is the topic of these Events. OnHold uses ReasonHeld, too, and has a last text of its
+// own.
 const heldUnseen = ReasonHeld + "/unseen"
 
-// topic is an object and the reason of an Event on it: each reason has its own last word.
+// topic is an object and the reason of an Event on it. Each has a last text of its own.
 type topic struct {
 	uid    types.UID
 	reason string
 }
 
-// New makes a Reporter. asReference records the Events that tools know from
+// New returns a Reporter. asReference records the Events that tools know from
 // kube-controller-manager.
 func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
 	return &Reporter{
@@ -95,7 +97,7 @@ func (r *Reporter) Decided(a graph.Action) {
 	}
 }
 
-// Refused says that an object should go, or change, and who is against it.
+// Refused says that an object should be deleted or changed, and who refuses that.
 func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries int) {
 	if o == request.Failed && tries < failuresBeforeEvent || request.InNoNamespace(a.Object, err) {
 		return
@@ -103,14 +105,13 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	r.once(a.Object, ReasonRefused, fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err))
 }
 
-// Kept says on an object why it is kept, that it was released from its owners, and how to have it
-// deleted.
+// Kept says why an object is kept, that it was released from its owners, and how to delete it.
 func (r *Reporter) Kept(a graph.Action) {
 	r.warn(r.object(a.Object), ReasonKept, a.Why+". It is kept, and was released from its owners. To delete it, "+
 		"delete the object itself, and confirm that where a policy asks for it")
 }
 
-// Succeeded forgets what was said.
+// Succeeded forgets what was said about an object.
 func (r *Reporter) Succeeded(a graph.Action) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +121,8 @@ func (r *Reporter) Succeeded(a graph.Action) {
 	}
 }
 
-// Held says that the deletion of an object waits for kinds among which dependents may be that were
-// not seen, once it has for a while. Until then it is not said, and to be asked again after a time.
+// Held says that the deletion of an object waits for kinds that may hold unseen dependents, once it
+// has for heldAfter. Before that it says nothing, and the caller is to ask again after a time.
 func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 	r.mu.Lock()
 	since, ok := r.waits[a.Object.UID]
@@ -142,19 +143,20 @@ func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 	return true, 0
 }
 
-// OnHold says on an object why its deletion does not go on.
+// OnHold says why the deletion of an object does not go on.
 func (r *Reporter) OnHold(ref graph.Ref, why string) {
 	r.once(ref, ReasonHeld, why)
 }
 
-// NotRecorded says on an object that it was deleted though it could not be recorded.
+// NotRecorded says that an object was deleted although it could not be recorded.
 func (r *Reporter) NotRecorded(ref graph.Ref, why string) {
 	r.warn(r.object(ref), ReasonNotRecorded, why)
 }
 
-// TreePurged says on a DeletedTree, which is gone by then, why it was purged before its time.
+// TreePurged says on a DeletedTree, which is gone by then, why it was purged early.
 func (r *Reporter) TreePurged(name string, uid types.UID, why string) {
-	r.warn(&corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: name, UID: uid}, ReasonTreePurged, why)
+	on := &corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: name, UID: uid}
+	r.warn(on, ReasonTreePurged, why)
 }
 
 // Blocked says on a namespace that its draining does not go on, and what it waits for.
@@ -165,14 +167,18 @@ func (r *Reporter) Blocked(namespace graph.Ref, why string) {
 // Rewound says on the namespace kube-system, which stands for the cluster, that its history went
 // back.
 func (r *Reporter) Rewound(why string) {
-	r.warn(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}, ReasonHistoryRewound,
-		fmt.Sprintf("the API server's history went back, as after a restore from a backup (%s): everything is listed again, and nothing is deleted until that is done", why))
+	on := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
+	r.warn(on, ReasonHistoryRewound,
+		fmt.Sprintf("the API server's history went back, as after a restore from a backup (%s): "+
+			"everything is listed again, and nothing is deleted until that is done", why))
 }
 
-// Enforced says on the webhook configuration whether the API server asks, once that is known and
-// when it changes.
+// Enforced says on the webhook configuration whether the API server asks the webhook.
 func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
-	on := &corev1.ObjectReference{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: policies.WebhookConfigurations}
+	on := &corev1.ObjectReference{
+		APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration",
+		Name: policies.WebhookConfigurations,
+	}
 	switch is {
 	case metav1.ConditionTrue:
 		r.tell(on, ReasonEnforced, message)
@@ -188,7 +194,7 @@ func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
 	r.warn(r.object(canary), ReasonOtherCollector, text)
 }
 
-// CollectorSilent says on the canary that the built-in collector does not work, and that it does
+// CollectorSilent says on the canary that the built-in collector does not work, or that it does
 // again.
 func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 	if silent {
@@ -199,7 +205,7 @@ func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
 }
 
 // CollectionHeld says on a HeldCollection that it holds something, or what became of a decision
-// about that.
+// about it.
 func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
 	on := &corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
 	if warning {
@@ -210,7 +216,7 @@ func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text
 }
 
 // Cascade says on an owner, which may be gone, what was collected because of it. collected names
-// some of that, as JSON; it may be empty.
+// some of the objects, as JSON; it may be empty.
 func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 	on := &corev1.ObjectReference{APIVersion: root.APIVersion, Kind: root.Kind, Name: root.Name, UID: root.UID}
 	if root.Namespaced {
@@ -220,7 +226,8 @@ func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 		r.tell(on, ReasonCascade, text)
 		return
 	}
-	r.events.AnnotatedEventf(on, map[string]string{v1beta1.CollectedAnnotation: collected}, corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
+	r.events.AnnotatedEventf(on, map[string]string{v1beta1.CollectedAnnotation: collected},
+		corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
 }
 
 // Drained says on a namespace, which may be gone, what was deleted with it.
@@ -228,22 +235,24 @@ func (r *Reporter) Drained(namespace graph.Ref, text string) {
 	r.tell(r.object(namespace), ReasonCascade, text)
 }
 
-// Requested says on an object that was deleted whose request that was, as a webhook saw it.
+// Requested says on a deleted object whose request that was, as a webhook saw it.
 func (r *Reporter) Requested(v graph.View, text string) {
 	gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
-	on := &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: v.Namespace, Name: v.Name, UID: v.UID}
+	on := &corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: v.Namespace, Name: v.Name, UID: v.UID,
+	}
 	r.tell(on, ReasonRequested, text)
 }
 
 // Policy says something about a policy, on the policy.
 func (r *Reporter) Policy(object map[string]any, eventType, reason, message string) {
 	u := unstructured.Unstructured{Object: object}
-	r.events.Event(&corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}, eventType, reason, words.Cut(message, mostNote))
+	on := &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
+	r.events.Event(on, eventType, reason, words.Cut(message, mostNote))
 }
 
-// mostNote is how long the text of an Event is, in bytes: more the API server does not take of
-// events.k8s.io. What others choose is in it, as the finalizers of an object and the answers of
-// webhooks.
+// mostNote is the longest text of an Event, in bytes, which is the API server's limit for
+// events.k8s.io. Texts contain what others choose, such as finalizers and answers of webhooks.
 const mostNote = 1024
 
 func (r *Reporter) tell(on *corev1.ObjectReference, reason, text string) {
@@ -254,16 +263,17 @@ func (r *Reporter) warn(on *corev1.ObjectReference, reason, text string) {
 	r.events.Event(on, corev1.EventTypeWarning, reason, words.Cut(text, mostNote))
 }
 
-// once warns, but not of what was said last for the same reason.
+// once warns, unless the last text for the same reason was the same.
 func (r *Reporter) once(ref graph.Ref, reason, text string) {
 	if r.first(ref.UID, reason, text) {
 		r.warn(r.object(ref), reason, text)
 	}
 }
 
-// mostReported bounds the memory of what was said. Past it everything may be said once more.
+// mostReported bounds the remembered texts. Past it everything may be said once more.
 const mostReported = 100_000
 
+// first notes a text, and reports whether it differs from the last one for the same reason.
 func (r *Reporter) first(uid types.UID, reason, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
