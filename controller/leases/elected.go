@@ -9,25 +9,26 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Elected is the Lease for an elector that is made elsewhere, such as that of a manager: its first
-// Get returns when no other process holds the Lease. Once it is held here nothing waits any more,
-// because who loses it has to end at once. It is for one elector, which makes one call at a time.
+// Elected is the Lease for an elector that is made elsewhere, such as that of a manager. Its first
+// Get returns when no other process holds the Lease. Once the Lease is held here Get does not wait,
+// because a process that loses it must end at once. It is for one elector, which makes one call at
+// a time.
 type Elected struct {
 	*Vacancy
 	every time.Duration
-	since *metav1.Time // when it was taken here; nil: it was not
+	since *metav1.Time // when it was taken here; nil if it was not
 	taken chan struct{}
 	lost  sync.Once // closes taken
 }
 
-// NewElected makes one. The Lease is read once in every, and when Showing tells of a change.
+// NewElected returns an Elected. It reads the Lease once in every, and when Showing gets a change.
 func NewElected(v *Vacancy, every time.Duration) *Elected {
 	return &Elected{Vacancy: v, every: every, taken: make(chan struct{})}
 }
 
-// Taken is closed when another process has taken the Lease that was held here. The elector goes on
-// for as long as it may try to renew a Lease, which is for an API server that does not answer:
-// meanwhile two would lead.
+// Taken is closed when another process has taken the Lease that was held here. The elector itself
+// would go on for as long as it may try to renew, which is meant for an API server that does not
+// answer; meanwhile two would lead.
 func (e *Elected) Taken() <-chan struct{} { return e.taken }
 
 // Get implements resourcelock.Interface.
@@ -52,8 +53,11 @@ func (e *Elected) Update(ctx context.Context, r resourcelock.LeaderElectionRecor
 	return e.write(ctx, e.Interface.Update, r)
 }
 
-// write has the Lease say when it was taken: the elector looked at its clock before Get waited.
-func (e *Elected) write(ctx context.Context, do func(context.Context, resourcelock.LeaderElectionRecord) error, r resourcelock.LeaderElectionRecord) error {
+// write sets the time when the Lease was taken: the elector looked at its clock before Get waited.
+func (e *Elected) write(
+	ctx context.Context, do func(context.Context, resourcelock.LeaderElectionRecord) error,
+	r resourcelock.LeaderElectionRecord,
+) error {
 	switch {
 	case r.HolderIdentity != e.Identity(): // it is given back
 	case e.since == nil:

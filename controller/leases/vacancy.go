@@ -18,26 +18,26 @@ import (
 var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
 // Vacancy waits until no process holds a Lease, and is the Lease for the elector that takes it
-// then. An elector by itself looks now and then: it sees the last renewal late, and the end of the
-// Lease late again.
+// then. An elector by itself polls: it sees the last renewal late, and the end of the Lease late
+// again.
 type Vacancy struct {
 	resourcelock.Interface
 	called string        // what messages call the Lease
-	shown  chan struct{} // has one element when a watch has shown a change
+	shown  chan struct{} // has an element when a watch has shown a change
 	log    logr.Logger
-	// over is the record that was not renewed for as long as it says. The elector, which sees it
-	// for the first time, would wait for as long again.
+	// over is the record that has expired. The elector sees it for the first time, and would wait
+	// for as long again.
 	over    []byte
 	renewed atomic.Bool
 }
 
-// NewVacancy makes one of a Lease, which messages call called.
+// NewVacancy returns a Vacancy of a Lease, which messages call called.
 func NewVacancy(lock resourcelock.Interface, called string, log logr.Logger) *Vacancy {
 	return &Vacancy{Interface: lock, called: called, shown: make(chan struct{}, 1), log: log}
 }
 
-// Get implements resourcelock.Interface. An Update that follows says which version it is about: a
-// holder that comes back at that moment wins.
+// Get implements resourcelock.Interface. It shows an expired record as free. The Update that
+// follows carries the resourceVersion, so a holder that comes back at that moment wins.
 func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := v.Interface.Get(ctx)
 	if err == nil && v.over != nil && bytes.Equal(raw, v.over) {
@@ -46,12 +46,12 @@ func (v *Vacancy) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	return record, raw, err
 }
 
-// Renewed tells whether Await has seen another process take or renew the Lease. The name in a Lease
-// alone does not say that its holder lives.
+// Renewed reports whether Await has seen another process take or renew the Lease. The name in a
+// Lease does not say that its holder lives.
 func (v *Vacancy) Renewed() bool { return v.renewed.Load() }
 
-// Showing is told of each object that a watch shows. Without it Await sees a change when it reads
-// the Lease next.
+// Showing gets each object that a watch shows. Without it, Await sees a change when it reads the
+// Lease next.
 func (v *Vacancy) Showing(o *graph.Object) {
 	if o.Kind != resource {
 		return
@@ -65,9 +65,9 @@ func (v *Vacancy) Showing(o *graph.Object) {
 	}
 }
 
-// Await returns true when no process holds the Lease, and false when ctx ends. It reads it when a
-// watch shows that it has changed, and once in every. How long it was not renewed counts from when
-// that was seen, not from what the holder wrote: clocks differ.
+// Await returns true when no process holds the Lease, and false when ctx ends. It reads the Lease
+// when a watch shows a change, and once in every. The time without a renewal counts from when the
+// last one was seen, not from what the holder wrote: clocks differ.
 func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 	var last []byte
 	var seen time.Time
@@ -96,7 +96,8 @@ func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 			}
 			if holder != record.HolderIdentity {
 				holder = record.HolderIdentity
-				v.log.Info("another process holds "+v.called+", and this one waits for it", "lease", v.Describe(), "holder", holder)
+				v.log.Info("another process holds "+v.called+", and this one waits for it",
+					"lease", v.Describe(), "holder", holder)
 			}
 			left := seen.Add(time.Duration(record.LeaseDurationSeconds) * time.Second).Sub(now)
 			if left <= 0 {
@@ -111,7 +112,7 @@ func (v *Vacancy) Await(ctx context.Context, every time.Duration) bool {
 	}
 }
 
-// pause waits for a change, or for a time; false when ctx ends.
+// pause waits for a change or a time. It returns false when ctx ends.
 func (v *Vacancy) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
