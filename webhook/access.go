@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// What the API server said about a permission is remembered briefly: a grant is used many times by
-// controllers, and one that was given a moment ago should be seen at once.
+// Answers about permissions are remembered briefly. Controllers use a grant many times, and a new
+// grant should be seen at once.
 const (
 	rememberGranted = 10 * time.Second
 	rememberRefused = 2 * time.Second
@@ -43,9 +43,11 @@ func newAccess(config *rest.Config) (*access, error) {
 	return &access{a}, nil
 }
 
-// ask answers all needs. One that cannot be answered is an error: a no would be a lie about the
-// user.
-func (a *access) ask(ctx context.Context, u policies.User, needs []policies.Access) (map[policies.Access]policies.Answer, error) {
+// ask answers all needs. One that cannot be answered is an error, and not a no, which would be
+// wrong about the user.
+func (a *access) ask(
+	ctx context.Context, u policies.User, needs []policies.Access,
+) (map[policies.Access]policies.Answer, error) {
 	who := &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 	verdicts := make([]policies.Answer, len(needs))
 	group, ctx := errgroup.WithContext(ctx)

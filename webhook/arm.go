@@ -20,13 +20,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// armer holds deletions that would go another way than a policy says, because their object does not
+// armer holds back deletions that would not go as a policy says, because their object does not
 // carry the finalizer, or has not carried it for long enough.
 //
-// A finalizer that is put on while a DELETE is on its way is lost with the object (RB 6.24, 6.25):
-// the API server has decided by then that there is none. So the DELETE is refused with 429, and
-// every other that may have begun before the finalizer was there, too. Clients come again by
-// themselves, and the finalizer then holds.
+// A finalizer that is added while a DELETE is under way is lost with the object (RB 6.24, 6.25):
+// the API server has already decided that there is none. So the DELETE is refused with 429, and so
+// is every other that may have begun before the finalizer was there. Clients retry by themselves,
+// and the finalizer then holds.
 type armer struct {
 	writer  *finalizers.Writer
 	lister  *finalizers.Lister
@@ -34,15 +34,15 @@ type armer struct {
 	window  time.Duration
 	metrics *metrics
 	log     *sayer
-	lists   *semaphore.Weighted // of what a cascade has read in pages
+	lists   *semaphore.Weighted // bounds the lists that cascades read in pages
 
 	mu          sync.Mutex
 	collections map[place]*collection
-	ended       bool           // with run: no more are armed
-	arming      sync.WaitGroup // those that are being armed
+	ended       bool           // run has ended, and no more collections are armed
+	arming      sync.WaitGroup // the collections that are being armed
 }
 
-// collection is one that is being armed, or was recently.
+// collection is a collection that is being armed, or was recently.
 type collection struct {
 	cancel context.CancelFunc
 	last   time.Time // when the last object got the finalizer; zero while it is under way
@@ -54,12 +54,12 @@ type place struct {
 	namespace string
 }
 
-// collectionTime bounds the arming of a collection, which goes on after the review that began it
-// has been answered.
+// collectionTime bounds the arming of a collection, which goes on after its review has been
+// answered.
 const collectionTime = 5 * time.Minute
 
-// mostCollections is how many collections are armed at the same time. Of any other each object is
-// armed when it comes to it.
+// mostCollections is how many collections are armed at the same time. In others, each object is
+// armed at its own delete.
 const mostCollections = 8
 
 // atOnce is how many objects of a collection get the finalizer at the same time.
@@ -74,12 +74,14 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &armer{writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
-		collections: map[place]*collection{}, lists: semaphore.NewWeighted(mostLists)}, nil
+	return &armer{
+		writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
+		collections: map[place]*collection{}, lists: semaphore.NewWeighted(mostLists),
+	}, nil
 }
 
-// run waits until ctx ends, and then until no collection is being armed any more: what is left is
-// armed object by object, by whoever answers the next review.
+// run waits until ctx ends, ends the arming of collections, and joins it. Objects that are left are
+// armed one by one, by whichever process answers the next review.
 func (a *armer) run(ctx context.Context) error {
 	<-ctx.Done()
 	a.mu.Lock()
@@ -92,9 +94,11 @@ func (a *armer) run(ctx context.Context) error {
 	return nil
 }
 
-// hold says what becomes of a DELETE that is allowed: it may have to wait until the finalizer
-// holds, and with a time to wait for the decision is a refusal.
-func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
+// hold returns what becomes of a DELETE that is allowed. It may have to wait until the finalizer
+// holds; with a time to wait, the decision is a refusal.
+func (a *armer) hold(
+	ctx context.Context, q *policies.Question, d policies.Decision,
+) (policies.Decision, time.Duration, error) {
 	if !d.Enforced || q.DryRun {
 		return d, 0, nil
 	}
@@ -109,15 +113,15 @@ func (a *armer) hold(ctx context.Context, q *policies.Question, d policies.Decis
 	return d, wait, nil
 }
 
-// windowOf is how long after the finalizer was added a DELETE is not let through.
+// windowOf returns for how long after the finalizer was added a DELETE is held back.
 func (a *armer) windowOf(q *policies.Question) time.Duration {
-	if q.Name == "" { // a deletecollection, which may take 60 s where others have 34 (RB 6.18)
+	if q.Name == "" { // a deletecollection may take 60 s, where others take 34 (RB 6.18)
 		return a.window * 61 / 35
 	}
 	return a.window
 }
 
-// fresh is how long the finalizer of an object has yet to wait; 0 for one that holds.
+// fresh returns how long the finalizer of an object has yet to wait; 0 if it holds.
 func (a *armer) fresh(q *policies.Question) time.Duration {
 	window := a.windowOf(q)
 	since, armed := policies.ArmedSince(q.OldObject, q.Now)
@@ -126,29 +130,33 @@ func (a *armer) fresh(q *policies.Question) time.Duration {
 	}
 	wait := window - since
 	if q.Name == "" {
-		// Clients come again ten times at most: not once for each object that got the finalizer a
-		// little later.
+		// Clients retry ten times at most, so they must not wait again for each object that got the
+		// finalizer a little later.
 		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}))
 	}
 	return wait
 }
 
-// arm puts the finalizer on an object that a DELETE is about, as the object is and as the policies
-// judge it then.
-func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decision) (policies.Decision, time.Duration, error) {
+// arm adds the finalizer to the object of a DELETE, as the object is and as the policies judge it
+// then.
+func (a *armer) arm(
+	ctx context.Context, q *policies.Question, d policies.Decision,
+) (policies.Decision, time.Duration, error) {
 	result, err := a.addFinalizer(ctx, q, &d)
 	a.metrics.armed.WithLabelValues(string(result)).Inc()
 	if finalizers.CannotCarry(err) {
 		return cannotCarry(q, d, err), 0, nil
 	}
 	if err != nil {
-		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w", q.Resource.GroupResource(), d.Wanted.By, err)
+		return d, 0, fmt.Errorf("hold %s back until it can be deleted as DeletionPolicy %q says: %w",
+			q.Resource.GroupResource(), d.Wanted.By, err)
 	}
 	if !d.Allowed {
 		return d, 0, nil
 	}
-	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", finalizers.MetaOf(q.OldObject).Name,
-		"user", q.User.Name, "propagation", d.Propagation, "by", d.Wanted.By, "finalizer", result)
+	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace,
+		"name", finalizers.MetaOf(q.OldObject).Name, "user", q.User.Name, "propagation", d.Propagation,
+		"by", d.Wanted.By, "finalizer", result)
 	if q.Name == "" && (result == finalizers.Done || result == finalizers.Already) {
 		a.collection(ctx, q) // goes on after the answer
 	}
@@ -156,9 +164,11 @@ func (a *armer) arm(ctx context.Context, q *policies.Question, d policies.Decisi
 	return held(q, d, wait), wait, nil
 }
 
-// addFinalizer reads the object, judges its DELETE once more, and adds the finalizer as that says;
-// again, if it changes meanwhile. What the review said of it is only the reason to look.
-func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *policies.Decision) (finalizers.Result, error) {
+// addFinalizer reads the object, judges its DELETE again, and adds the finalizer if that says so.
+// It repeats that if the object changes meanwhile. What the review said is only the reason to look.
+func (a *armer) addFinalizer(
+	ctx context.Context, q *policies.Question, d *policies.Decision,
+) (finalizers.Result, error) {
 	for range addTries {
 		set := a.state.Set()
 		_, full := set.AddsFinalizer(q.Resource.GroupResource())
@@ -181,17 +191,18 @@ func (a *armer) addFinalizer(ctx context.Context, q *policies.Question, d *polic
 			return finalizers.Already, nil
 		}
 		*d = again
-		if result, err := a.writer.PutUnchanged(ctx, q.Resource, m, again.Wanted); err != nil || result != finalizers.Changed {
+		result, err := a.writer.PutUnchanged(ctx, q.Resource, m, again.Wanted)
+		if err != nil || result != finalizers.Changed {
 			return result, err
 		}
 	}
 	return finalizers.Failed, fmt.Errorf("it has changed %d times while the finalizer was being added", addTries)
 }
 
-// addTries is how often an object is read that changes while it gets the finalizer.
+// addTries is how often an object is read that changes while the finalizer is being added.
 const addTries = 5
 
-// held is the refusal of a DELETE that has to wait.
+// held returns the refusal of a DELETE that has to wait.
 func held(q *policies.Question, d policies.Decision, wait time.Duration) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 	how := fmt.Sprintf("deleted with propagation %s (DeletionPolicy %q)", d.Propagation, d.By)
@@ -200,25 +211,27 @@ func held(q *policies.Question, d policies.Decision, wait time.Duration) policie
 	}
 	d.Message = fmt.Sprintf("%s %q is %s. Weir has just added the finalizer %s that this needs: "+
 		"try again in %s. kubectl, and other clients with client-go, do so by themselves",
-		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1beta1.Finalizer, (wait + time.Second - 1).Truncate(time.Second))
+		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, how, v1beta1.Finalizer,
+		(wait + time.Second - 1).Truncate(time.Second))
 	return d
 }
 
-// cannotCarry is the refusal of a DELETE whose object cannot get the finalizer. Whoever may edit an
-// object can make it so, so no failurePolicy may let the request past for it.
+// cannotCarry returns the refusal of a DELETE whose object cannot get the finalizer. A user who may
+// edit an object can make it so, so no failurePolicy may let the request pass for that.
 func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusForbidden, metav1.StatusReasonForbidden
-	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says: it needs the finalizer %s for that, and the API server does not store the object with it: %.1000s. "+
+	d.Message = fmt.Sprintf("%s %q cannot be deleted as DeletionPolicy %q says: it needs the finalizer %s for that, "+
+		"and the API server does not store the object with it: %.1000s. "+
 		"Make the object smaller, or correct what is invalid in it, then delete it",
 		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1beta1.Finalizer, why)
 	return d
 }
 
-// collection arms every object of the resource in the namespace that is to get the finalizer: a
-// deletecollection ends at the first refusal (RB 6.21), so one that was armed object by object
-// would have to be sent as often as it has objects. No client waits for it here. The request that
-// is under way is judged once more after its refusal, because the object has changed (RB 6.25), and
-// by then the window must not be over.
+// collection arms every object of the resource in the namespace that is to get the finalizer. A
+// deletecollection ends at the first refusal (RB 6.21), so if objects were armed one by one it
+// would have to be sent once for each. No client waits for it here. The API server judges the
+// request under way again after its refusal, because the object has changed (RB 6.25), and the
+// window must not be over by then.
 func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	at := place{q.Resource, q.Namespace}
 	a.mu.Lock()
@@ -226,13 +239,13 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	if a.ended {
 		return
 	}
-	under := 0
+	underWay := 0
 	for _, c := range a.collections {
 		if c.last.IsZero() {
-			under++
+			underWay++
 		}
 	}
-	if c := a.collections[at]; under < mostCollections && (c == nil || !c.last.IsZero()) {
+	if c := a.collections[at]; underWay < mostCollections && (c == nil || !c.last.IsZero()) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectionTime)
 		c = &collection{cancel: cancel}
 		a.collections[at] = c
@@ -244,8 +257,8 @@ func (a *armer) collection(ctx context.Context, q *policies.Question) {
 	}
 }
 
-// collectionSince is how long ago the last object of a collection got the finalizer here; long, if
-// none was.
+// collectionSince returns how long ago the last object of a collection got the finalizer here;
+// collectionTime if none did.
 func (a *armer) collectionSince(at place) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -259,12 +272,14 @@ func (a *armer) collectionSince(at place) time.Duration {
 	}
 }
 
-// finished ends the arming of a collection, and forgets those that matter to no request any more.
+// finished notes that a collection is armed, and forgets those that no longer matter.
 func (a *armer) finished(c *collection) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.last = time.Now()
-	maps.DeleteFunc(a.collections, func(_ place, c *collection) bool { return !c.last.IsZero() && time.Since(c.last) > collectionTime })
+	maps.DeleteFunc(a.collections, func(_ place, c *collection) bool {
+		return !c.last.IsZero() && time.Since(c.last) > collectionTime
+	})
 }
 
 func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any) {
@@ -272,7 +287,7 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 	_, full := set.AddsFinalizer(at.GroupResource())
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, full, func(object map[string]any, m *metav1.ObjectMeta) error {
+	each := func(object map[string]any, m *metav1.ObjectMeta) error {
 		if m.DeletionTimestamp != nil {
 			return nil
 		}
@@ -286,9 +301,10 @@ func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKi
 			return err
 		})
 		return nil
-	})
+	}
+	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, full, each)
 	if err := errors.Join(err, group.Wait()); err != nil {
-		a.log.say("could not arm a collection: what is left is armed object by object", "resource", at.GroupResource().String(),
-			"namespace", at.namespace, "err", err.Error())
+		a.log.say("could not arm a collection: what is left is armed object by object",
+			"resource", at.GroupResource().String(), "namespace", at.namespace, "err", err.Error())
 	}
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Brake says why an object must not be deleted now by another garbage collector; "" if it may be.
-// It must bound how long it takes.
+// Brake returns why another garbage collector must not delete an object now; "" if it may. It must
+// bound its time.
 type Brake func(ctx context.Context, uid types.UID) string
 
-// brake answers for what another garbage collector deletes. Nothing is refused but what is past a
-// limit, or not known yet: without a Retry-After, because client-go would have a worker of the
-// collector wait for it, which then collects nothing. The collector puts the object back into its
-// queue by itself.
+// brake answers the deletes of another garbage collector. It refuses only what is past a limit, or
+// not known yet, and without a Retry-After: client-go would have a worker of the collector wait for
+// that, which then collects nothing. The collector requeues the object by itself.
 func brake(holds Brake) reviewer {
 	return func(r *http.Request, q policies.Question) answer {
 		uid := finalizers.MetaOf(q.OldObject).UID
@@ -31,17 +30,22 @@ func brake(holds Brake) reviewer {
 			return answer{err: errNoBrake}
 		}
 		if why := holds(r.Context(), uid); why != "" {
-			return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: why}, 0)
+			return refused(policies.Decision{
+				Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: why,
+			}, 0)
 		}
 		return allowed(policies.Decision{Allowed: true})
 	}
 }
 
-// errNoBrake is no refusal: the failurePolicy has the delete go on. It is logged and counted, so
-// that a brake that holds nothing says so.
-var errNoBrake = errors.New("the API server asks about the garbage collector's deletes, to have them held above a limit (--brake-users of weir controller), but this process has no --brake-users: give weir webhook the same --brake-users and --brake-most")
+// errNoBrake is no refusal: the failurePolicy lets the delete pass. It is logged and counted, so
+// that a missing brake is noticed.
+var errNoBrake = errors.New("the API server asks about the garbage collector's deletes, to have them held above a limit " +
+	"(--brake-users of weir controller), but this process has no --brake-users: " +
+	"give weir webhook the same --brake-users and --brake-most")
 
-// isCollectorCanary: by the end of that ConfigMap Weir measures how soon the other collector works.
+// isCollectorCanary reports whether a request is about the ConfigMap by whose end Weir measures how
+// soon the other collector works.
 func isCollectorCanary(q *policies.Question) bool {
 	return q.Resource.Group == "" && q.Resource.Resource == "configmaps" && q.Name == v1beta1.CollectorCanary
 }

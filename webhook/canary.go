@@ -8,8 +8,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// canary refuses, and repeats what it was sent: no other process can have answered. It looks at
-// nothing and waits for nothing, so a slow answer is a slow webhook.
+// canary refuses, and repeats the number that it was sent, which no other process can do. It waits
+// for nothing, so a slow answer means a slow webhook.
 func canary(_ *http.Request, q policies.Question) answer {
 	d := policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
 	d.Message = policies.AnswerToCanary(q.Options)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// lookupTimeout is how long it may take: an answer has to come in time.
+	// lookupTimeout bounds the lookups for one request.
 	lookupTimeout = 5 * time.Second
 	// lookupsAtOnce is how many objects are read at the same time for one request.
 	lookupsAtOnce = 8
-	// mostLists is how many such lists there are at once, for all requests: whoever made the
-	// objects decides how large a page is.
+	// mostLists is how many lists are read at the same time for all requests: users decide how large
+	// objects are, and so a page.
 	mostLists = 2
 )
 
-// placesOf is how many of mostLists a list takes: of whole objects few fit into memory at once.
+// placesOf returns how many of mostLists a list takes: few lists of whole objects fit into memory.
 func placesOf(full bool) int64 {
 	if full {
 		return mostLists
@@ -32,7 +32,7 @@ func placesOf(full bool) int64 {
 	return 1
 }
 
-// cascade judges what a request takes with it.
+// cascade judges what would be deleted with the object of a request.
 func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Decision, error) {
 	c := j.policies.Set().Cascade(*q)
 	if c == nil {
@@ -59,7 +59,7 @@ func (j *judge) cascade(ctx context.Context, q *policies.Question) (policies.Dec
 	return d, nil
 }
 
-// lookup reads the objects of a Lookup. True: enough is known.
+// lookup reads the objects of a Lookup. It returns true once enough is known.
 func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
 	read := 0
 	var mu sync.Mutex
@@ -87,7 +87,7 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 	if apierrors.IsNotFound(err) {
 		err = nil // the kind is not served any more
 	}
-	// How long it takes is up to who made the objects.
+	// Users decide how long it takes, by the objects that they make.
 	if !enough && (!all && err == nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		c.TooMany(l, read)
 		return false, nil
@@ -95,8 +95,10 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 	return enough, err
 }
 
-// lookupList reads pages of a list, when it is its turn.
-func (j *judge) lookupList(ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) (all bool, err error) {
+// lookupList reads pages of a list, when it has a place.
+func (j *judge) lookupList(
+	ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error),
+) (all bool, err error) {
 	most := policies.BoundsOf(l.Full)
 	if err := j.arm.lists.Acquire(ctx, placesOf(l.Full)); err != nil {
 		return false, err
@@ -105,8 +107,10 @@ func (j *judge) lookupList(ctx context.Context, l *policies.Lookup, saw func(map
 	return j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.Page, most.Pages, saw)
 }
 
-// lookupEach reads one object after the other, some at a time.
-func (j *judge) lookupEach(ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error)) error {
+// lookupEach reads objects one by one, some at the same time.
+func (j *judge) lookupEach(
+	ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error),
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, reading := errgroup.WithContext(ctx)

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// check judges policies that are written. It looks at nothing but what it was sent.
+// check judges policies that are written, by the request alone.
 func check(_ *http.Request, q policies.Question) answer {
 	if q.Operation == policies.Delete || q.Subresource != "" {
 		return allowed(policies.Decision{Allowed: true})

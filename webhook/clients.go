@@ -10,14 +10,13 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// Clients are who may connect at all: those with a certificate of a CA. API servers have one where
-// a kubeconfig for admission webhooks gives it to them; without that no client can be asked for
-// one.
+// Clients lets only clients connect that have a certificate of a CA. API servers have one if a
+// kubeconfig for admission webhooks gives it to them; otherwise no client can be asked for one.
 type Clients struct {
 	ca *dynamiccertificates.DynamicFileCAContent
 }
 
-// NewClients reads the CA from a file, which is read again when it changes.
+// NewClients reads the CA from a file, and reads it again when it changes.
 func NewClients(file string) (*Clients, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", file)
 	if err != nil {
@@ -32,8 +31,8 @@ func (c *Clients) Start(ctx context.Context) error {
 	return nil
 }
 
-// Require has a connection fail without a certificate. It is looked at in each connection, be it a
-// resumed one, with the CA as it is then.
+// Require has connections fail without a certificate. It checks each connection, also a resumed
+// one, with the current CA.
 func (c *Clients) Require(config *tls.Config) {
 	config.ClientAuth = tls.RequireAnyClientCert
 	config.VerifyConnection = func(state tls.ConnectionState) error {

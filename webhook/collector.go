@@ -8,14 +8,14 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// rememberCollector is how long an answer counts: users can ask as often as they like, and a
-// collector that begins to work must be seen.
+// rememberCollector is how long an answer counts. Users can ask as often as they like, and a
+// collector that begins to work must be seen soon.
 const rememberCollector = time.Second
 
-// collectorTime bounds the request: whoever deletes waits for it.
+// collectorTime bounds the request, for which the user who deletes waits.
 const collectorTime = 2 * time.Second
 
-// collector knows who collects the garbage of the cluster.
+// collector finds out which collector works in the cluster.
 type collector struct {
 	read func(context.Context) (policies.Collector, error) // nil: it is not known
 	log  *sayer
@@ -32,8 +32,8 @@ func newCollector(read func(context.Context) (policies.Collector, error), log *s
 	return &collector{read: read, log: log}
 }
 
-// who is unknown where that cannot be found out: what depends on it is then refused. Reviews that
-// come at the same moment may read it each; what all of them ask of the API server is bounded.
+// who returns the collector, or unknown if that cannot be found out; what depends on it is then
+// refused. Reviews that come at the same time may each ask; the pace of all requests bounds that.
 func (c *collector) who(ctx context.Context) policies.Collector {
 	if c.read == nil {
 		return policies.CollectorUnknown
@@ -41,14 +41,14 @@ func (c *collector) who(ctx context.Context) policies.Collector {
 	if last := c.last.Load(); last != nil && time.Since(last.at) < rememberCollector {
 		return last.who
 	}
-	// The answer is for all who ask within a second: a caller that goes away must not end it.
+	// The answer is for all reviews of the next second: one that is given up must not end it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectorTime)
 	defer cancel()
 	asked := time.Now()
 	now, err := c.read(ctx)
 	if err != nil {
-		c.log.say("could not find out who collects garbage, so foreground deletions whose dependents are to be kept are refused",
-			"err", err.Error())
+		c.log.say("could not find out who collects garbage, "+
+			"so foreground deletions whose dependents are to be kept are refused", "err", err.Error())
 		now = policies.CollectorUnknown
 	}
 	c.last.Store(&found{now, asked})

@@ -14,12 +14,11 @@ import (
 	"github.com/weir-dev/weir/policies/finalizers"
 )
 
-// A review is what a client says that reached the port. Nothing is written, and nothing told of
-// what an object holds, on its word: the object is read, and has to be the one that the review is
-// about.
+// A review is what some client says that reached the port. Before anything is written, or disclosed
+// of an object, the object is read, and has to be the one that the review is about.
 
-// checkNames finds names that are not one segment of a path: they become part of one, and could
-// lead elsewhere.
+// checkNames returns an error for a name that is not one segment of a path: names become parts of
+// paths, and could lead elsewhere.
 func checkNames(q *policies.Question) error {
 	for _, n := range []struct{ what, name string }{
 		{"group", q.Resource.Group}, {"version", q.Resource.Version}, {"resource", q.Resource.Resource},
@@ -32,10 +31,12 @@ func checkNames(q *policies.Question) error {
 	return nil
 }
 
-// confirm reads the object of a DELETE, the whole of it or its metadata, and gives the same
-// question about it as it is; the metadata is nil where it is gone, or another is in its place. A
-// review that is about no object that could be is an error.
-func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Question, full bool) (policies.Question, *metav1.ObjectMeta, error) {
+// confirm reads the object of a DELETE, whole or its metadata, and returns the same question about
+// the object as it is. The metadata is nil if the object is gone, or another is in its place. A
+// review that contradicts itself or the API server is an error.
+func confirm(
+	ctx context.Context, lister *finalizers.Lister, q *policies.Question, full bool,
+) (policies.Question, *metav1.ObjectMeta, error) {
 	said := finalizers.MetaOf(q.OldObject)
 	if err := contradiction(q, said); err != nil {
 		return policies.Question{}, nil, err
@@ -51,15 +52,17 @@ func confirm(ctx context.Context, lister *finalizers.Lister, q *policies.Questio
 		return policies.Question{}, nil, nil
 	}
 	if live.Name != said.Name || live.Namespace != said.Namespace {
-		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q", q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
+		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q",
+			q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
 	}
 	if kind := schema.FromAPIVersionAndKind(policies.KindOf(object)); full && kind != q.Kind {
-		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s", q.Resource.GroupResource(), said.Name, kind, q.Kind)
+		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s",
+			q.Resource.GroupResource(), said.Name, kind, q.Kind)
 	}
 	return q.Of(object), live, nil
 }
 
-// contradiction says why a request cannot be about its own object.
+// contradiction returns why a request cannot be about its own object.
 func contradiction(q *policies.Question, said *metav1.ObjectMeta) error {
 	switch wrong := content.IsPathSegmentName(said.Name); {
 	case said.UID == "":
@@ -68,7 +71,7 @@ func contradiction(q *policies.Question, said *metav1.ObjectMeta) error {
 		return fmt.Errorf("the oldObject's name is %.100q", said.Name)
 	case q.Name != "" && q.Name != said.Name:
 		return fmt.Errorf("the request is about %.100q, its oldObject is %.100q", q.Name, said.Name)
-	case q.Resource.GroupResource() == namespaces: // a request says that it is in itself
+	case q.Resource.GroupResource() == namespaces: // its request has it in itself
 		if q.Namespace != "" && q.Namespace != said.Name || said.Namespace != "" {
 			return fmt.Errorf("the request is about namespace %.100q, its oldObject is %.100q", q.Namespace, said.Name)
 		}

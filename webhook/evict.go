@@ -14,14 +14,15 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// evicted makes the DELETE of a pod of its eviction, which comes to admission as the CREATE of an
-// Eviction, while the delete that follows comes to no webhook (RB 6.32). The review holds nothing
-// of the pod but its name, so the pod is read. False: there is none.
+// evicted turns the eviction of a pod into the DELETE of that pod. It comes to admission as the
+// CREATE of an Eviction, and the delete that follows comes to no webhook (RB 6.32). The review has
+// only the name of the pod, so the pod is read. It returns false if there is none.
 func (j *judge) evicted(ctx context.Context, q *policies.Question) (bool, error) {
 	if q.Name == "" || q.Namespace == "" {
 		return false, errors.New("judge an eviction: the request names no pod")
 	}
-	pod, m, err := j.arm.lister.Get(ctx, pods, q.Namespace, q.Name, j.policies.Set().LooksBeyondMetadata(pods.GroupResource()))
+	full := j.policies.Set().LooksBeyondMetadata(pods.GroupResource())
+	pod, m, err := j.arm.lister.Get(ctx, pods, q.Namespace, q.Name, full)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -29,14 +30,16 @@ func (j *judge) evicted(ctx context.Context, q *policies.Question) (bool, error)
 		return false, fmt.Errorf("read the pod %q that is to be evicted: %w", q.Name, err)
 	}
 	if m.Name != q.Name || m.Namespace != q.Namespace {
-		return false, fmt.Errorf("read the pod %q that is to be evicted: the API server answers with %q in namespace %q", q.Name, m.Name, m.Namespace)
+		return false, fmt.Errorf("read the pod %q that is to be evicted: the API server answers with %q in namespace %q",
+			q.Name, m.Name, m.Namespace)
 	}
 	*q = q.AsEvicted(pods, pod)
 	return true, nil
 }
 
-// evicting says in a refusal what was asked for, and which pod was looked at.
+// evicting says in a refusal that an eviction was judged, and which pod.
 func evicting(q *policies.Question, d policies.Decision) policies.Decision {
-	d.Message = fmt.Sprintf("an eviction is judged as the delete of its pod, which has uid %s: %s", finalizers.MetaOf(q.OldObject).UID, d.Message)
+	d.Message = fmt.Sprintf("an eviction is judged as the delete of its pod, which has uid %s: %s",
+		finalizers.MetaOf(q.OldObject).UID, d.Message)
 	return d
 }

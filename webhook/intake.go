@@ -13,18 +13,19 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// Reviews take room, in bytes, for their text and for what it is when it is decoded. All that is
-// taken at once stays below the memory that the chart grants.
+// Room is the memory, in bytes, for the text of reviews and for what they are when decoded. All of
+// it is less than the memory that the chart grants.
 const (
 	mostRoom  = 1344 << 20
-	leastRoom = 1 << 20 // of a review, which bounds how many there are
-	// smallReview is the size up to which a review waits for room, and keptForSmall what large ones
-	// leave free for those: they can only be in the way of each other, and an API server sends few.
+	leastRoom = 1 << 20 // for a review, which bounds how many there are
+	// smallReview is the size up to which a review waits for room, and keptForSmall the room that
+	// large ones leave free. So large reviews, of which an API server sends few, can only hold up
+	// each other.
 	smallReview  = 128 << 10
 	keptForSmall = 256 << 20
-	// mostDecoded is over what the largest review takes that an API server can send.
+	// mostDecoded is more than the largest review takes that an API server can send.
 	mostDecoded = mostRoom - keptForSmall - mostBody
-	// mostGrowth is how many times its size a review takes at most, with its text: that of {"":0}.
+	// mostGrowth is how many times its size a review takes at most, with its text: for {"":0}.
 	mostGrowth = 1 + decodes*(2+(objectSize+itemSize)/7)
 )
 
@@ -36,17 +37,17 @@ const (
 )
 
 var (
-	// errTooMany is why a review is not taken in now, and can be later.
+	// errTooMany says that there is no room for a review now.
 	errTooMany = errors.New("weir is judging as many requests as it can at once")
-	// errTooLarge is why a review is not taken in at all.
+	// errTooLarge says that there is never room for it.
 	errTooLarge = errors.New("the review is too large")
 )
 
-// intake bounds what is taken in.
+// intake bounds the memory of reviews.
 type intake struct {
 	free               *semaphore.Weighted
 	bodyTime, roomTime time.Duration
-	// refuses tells whether policies of a part refuse anything.
+	// refuses reports whether policies of a part refuse anything.
 	refuses func(policies.Part) bool
 }
 
@@ -54,8 +55,8 @@ func newIntake(refuses func(policies.Part) bool) *intake {
 	return &intake{free: semaphore.NewWeighted(mostRoom), bodyTime: bodyTime, roomTime: roomTime, refuses: refuses}
 }
 
-// take reads a review, or as much of it as is taken in, while there is room. It returns what the
-// caller has to release, after an error, too.
+// take reads a review, or as much of it as there is room for. The caller has to release the room
+// that it returns, also with an error.
 func (in *intake) take(w http.ResponseWriter, r *http.Request) (body []byte, room int64, err error) {
 	size := r.ContentLength
 	if size >= 0 && size <= smallReview {
@@ -66,7 +67,7 @@ func (in *intake) take(w http.ResponseWriter, r *http.Request) (body []byte, roo
 		body, err = in.read(w, r)
 		return body, room, err
 	}
-	if size < 0 || size > mostBody { // one that does not say how long it is counts as one of the largest
+	if size < 0 || size > mostBody { // without a length it counts as the largest
 		size = mostBody
 	}
 	if !in.spare(size) {
@@ -85,14 +86,14 @@ func (in *intake) take(w http.ResponseWriter, r *http.Request) (body []byte, roo
 	}
 }
 
-// await waits a moment for room, and tells whether it was had.
+// await waits a moment for room, and reports whether there was some.
 func (in *intake) await(ctx context.Context, room int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, in.roomTime)
 	defer cancel()
 	return in.free.Acquire(ctx, room) == nil
 }
 
-// spare takes room that small reviews can do without, and tells whether it was had.
+// spare takes room beyond what is kept for small reviews, and reports whether there was some.
 func (in *intake) spare(room int64) bool {
 	if !in.free.TryAcquire(room + keptForSmall) {
 		return false
@@ -101,48 +102,48 @@ func (in *intake) spare(room int64) bool {
 	return true
 }
 
-// read reads a body that has to come in a time.
+// read reads a body, which has to come in time.
 func (in *intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	readUntil(w, time.Now().Add(in.bodyTime))
 	var body bytes.Buffer
 	if n := r.ContentLength; n > 0 && n <= mostBody {
-		body.Grow(int(n) + bytes.MinRead) // it looks for more once more
+		body.Grow(int(n) + bytes.MinRead) // ReadFrom reads until io.EOF
 	}
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		return body.Bytes(), fmt.Errorf("%w: it has more than %d bytes", errTooLarge, mostBody)
 	}
-	if err != nil { // the deadline stays: the server waits for the rest
+	if err != nil { // the deadline stays, since the server waits for the rest
 		return nil, fmt.Errorf("read the review: %w", err)
 	}
-	readUntil(w, time.Time{}) // the server watches the connection while the review is judged
+	readUntil(w, time.Time{}) // the server reads the connection while the review is judged
 	return body.Bytes(), nil
 }
 
-// readUntil sets the deadline of what is read. Where there is no connection, or it is gone, the next
-// read says so.
+// readUntil sets the read deadline of a connection. If it is gone, the next read fails.
 func readUntil(w http.ResponseWriter, at time.Time) {
 	_ = http.NewResponseController(w).SetReadDeadline(at)
 }
 
-// hangUp has a connection end with the answer. What the client has still to send is read for a
-// moment, lest it miss the answer, and not waited for.
+// hangUp has a connection end with the answer. What the client still sends is read for a moment, or
+// it might miss the answer.
 func hangUp(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	readUntil(w, time.Now().Add(time.Second))
 }
 
-// What JSON takes of memory when it is decoded, in bytes, at most: an object is a map that has room
-// for eight fields from its first on, and whatever stands in a list or an object has a place in it.
+// The memory that JSON takes when it is decoded, in bytes, at most. An object is a map with room for
+// eight fields from its first on, and each item of a list or an object has a place in it.
 const (
 	objectSize = 360
 	itemSize   = 90
-	// decodes is how often: metadata, and all of an object for conditions that look at more.
+	// decodes is how often a review is decoded: metadata, and whole objects for conditions that look
+	// at more.
 	decodes = 2
 )
 
-// decodedSize is how many bytes a review takes when it is decoded, at most. Brackets in strings are
-// none: a text full of them would count as what it is not.
+// decodedSize returns how many bytes a review takes at most when it is decoded. It skips strings,
+// or a text full of brackets would count for too much.
 func decodedSize(body []byte) int64 {
 	objects, items, inString := 0, 0, false
 	for i := 0; i < len(body); i++ {
@@ -150,7 +151,7 @@ func decodedSize(body []byte) int64 {
 		case c == '"':
 			inString = !inString
 		case inString && c == '\\':
-			i++ // whatever is escaped ends no string
+			i++ // an escaped character does not end the string
 		case inString:
 		case c == '{' && (i+1 == len(body) || body[i+1] != '}'): // an empty one takes no more than an item
 			objects++

@@ -23,23 +23,23 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// mostRounds is how often a decision may need to know more. Each answer brings the next question at
-// most once: who may update every finalizer is asked before who may update one.
+// mostRounds is how often a decision may ask for more. Each answer brings at most one further
+// question: whether the user may update every finalizer is asked before single ones.
 const mostRounds = 4
 
 // mostAccess is how many permissions one request may depend on: a user can write ten thousand
 // references into an object.
 const mostAccess = 64
 
-// mostDisclosed is how many permissions are looked up only for what a refusal tells: a few kinds
+// mostDisclosed is how many permissions are looked up only for the text of a refusal: a few kinds
 // for each of a few policies.
 const mostDisclosed = 64
 
-// disclosureTime is how long a refusal waits for them: one that comes too late is none.
+// disclosureTime bounds how long a refusal waits for them.
 const disclosureTime = time.Second
 
-// namespaces are in themselves, as the API server has it; a policy selects them by their own
-// labels.
+// namespaces are themselves in a namespace, as the API server has it; a policy selects them by
+// their own labels.
 var namespaces = schema.GroupResource{Resource: "namespaces"}
 
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -49,23 +49,23 @@ type judge struct {
 	policies *live.State
 	facts    policies.Facts
 	access   *access
-	// who collects, for what of a deletion depends on that
+	// collector is asked where a decision depends on who collects.
 	collector *collector
 	arm       *armer
-	pace      flowcontrol.RateLimiter // of what is asked of the API server
+	pace      flowcontrol.RateLimiter // of requests to the API server
 	metrics   *metrics
 	blames    *blamer
 	log       *sayer
 	sealed    func(text, seal string) bool
 	seal      func(text string) (string, bool)
-	// saw is called for deletes that are let through; may be nil.
+	// saw is called for deletes that are let through. It may be nil.
 	saw func(uid types.UID, user, how string)
 }
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
 	a := j.judge(ctx, asked, q)
 	if errors.Is(a.err, errBusy) && mayRefuse(j.policies.Set().Refuses, asked, q.Part) {
-		return tooBusy(asked) // users can bring this about, and no failurePolicy may let them past for it
+		return tooBusy(asked) // users can cause it, so it is not left to the failurePolicy
 	}
 	return a
 }
@@ -102,8 +102,8 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	if len(d.Errors) > 0 {
 		j.metrics.failed(d.Errors)
 		j.blames.failed(d.Errors)
-		j.log.say("policies could not be judged", "errors", fmt.Sprint(d.Errors), "resource", q.Resource.GroupResource().String(),
-			"namespace", q.Namespace, "name", q.Name)
+		j.log.say("policies could not be judged", "errors", fmt.Sprint(d.Errors),
+			"resource", q.Resource.GroupResource().String(), "namespace", q.Namespace, "name", q.Name)
 	}
 	if !d.Allowed && evicts {
 		d = evicting(&q, d)
@@ -125,10 +125,11 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	return allowed(d)
 }
 
-// tell tells of a DELETE that is let through.
+// tell reports a DELETE that is let through.
 func (j *judge) tell(asked policies.Webhook, q *policies.Question, d policies.Decision) {
 	uid := finalizers.MetaOf(q.OldObject).UID
-	if j.saw == nil || asked != policies.WebhookDelete || q.Operation != policies.Delete || q.Subresource != "" || q.DryRun || uid == "" {
+	if j.saw == nil || asked != policies.WebhookDelete || q.Operation != policies.Delete ||
+		q.Subresource != "" || q.DryRun || uid == "" {
 		return
 	}
 	how := "propagation by default"
@@ -142,10 +143,13 @@ func (j *judge) tell(asked policies.Webhook, q *policies.Question, d policies.De
 }
 
 // propagations are those that a request can ask for.
-var propagations = []string{string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationBackground), string(metav1.DeletePropagationOrphan)}
+var propagations = []string{
+	string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationBackground),
+	string(metav1.DeletePropagationOrphan),
+}
 
-// namespace is a Namespace, nil if there is none. One that was not seen yet is read, in its turn: a
-// review can name any.
+// namespace returns a Namespace, nil if there is none. One that was not seen yet is read, at the
+// pace of all requests: a review can name any.
 func (j *judge) namespace(ctx context.Context, name string) (map[string]any, error) {
 	if ns := j.policies.Namespace(name); ns != nil {
 		return ns, nil
@@ -156,8 +160,8 @@ func (j *judge) namespace(ctx context.Context, name string) (map[string]any, err
 	return j.policies.NamespaceNow(ctx, name)
 }
 
-// summary is what would be deleted with an object whose delete is only tried, or refused; empty
-// where that is not told. The API server tells a warning once, however many of our entries give it.
+// summary returns what would be deleted with an object whose delete is a dry run, or refused; empty
+// where that is not said. The API server passes on a warning once, however many webhooks give it.
 func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies.Decision) string {
 	if asked != policies.WebhookDelete || d.Allowed && !q.DryRun || strings.Contains(d.Message, "would also be deleted") {
 		return ""
@@ -165,15 +169,16 @@ func (j *judge) summary(asked policies.Webhook, q *policies.Question, d policies
 	return j.policies.Set().Summary(*q)
 }
 
-// confirmHolder makes sure of a Namespace or a definition that is to be deleted: what they hold is
-// found by their names, which any user can guess, and is told in a refusal.
+// confirmHolder confirms a Namespace or a definition that is to be deleted: its contents are found
+// by its name, which any user can guess, and are disclosed in a refusal.
 func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 	gr := q.Resource.GroupResource()
 	if q.Operation != policies.Delete || q.Subresource != "" || gr != namespaces && gr != definitions {
 		return nil
 	}
 	if gr == namespaces {
-		if seen := finalizers.MetaOf(j.policies.Namespace(q.Name)); seen.UID != "" && seen.UID == finalizers.MetaOf(q.OldObject).UID && seen.Name == finalizers.MetaOf(q.OldObject).Name {
+		seen, said := finalizers.MetaOf(j.policies.Namespace(q.Name)), finalizers.MetaOf(q.OldObject)
+		if seen.UID != "" && seen.UID == said.UID && seen.Name == said.Name {
 			return nil
 		}
 	}
@@ -182,7 +187,8 @@ func (j *judge) confirmHolder(ctx context.Context, q *policies.Question) error {
 		return err
 	}
 	if m == nil {
-		return fmt.Errorf("judge the delete of %s %q: it is not there, or has another uid than the request says", gr, finalizers.MetaOf(q.OldObject).Name)
+		return fmt.Errorf("judge the delete of %s %q: it is not there, or has another uid than the request says",
+			gr, finalizers.MetaOf(q.OldObject).Name)
 	}
 	*q = live
 	return nil
@@ -213,11 +219,13 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 		}
 		switch n := len(q.Answers) + len(d.Needs); {
 		case n <= mostAccess:
-		case d.Binding: // whatever the failurePolicy, since a user can bring it about
-			return policies.Decision{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: tooMuchAccess(n)}, nil
+		case d.Binding: // users can cause it, so it is not left to the failurePolicy
+			return policies.Decision{
+				Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: tooMuchAccess(n),
+			}, nil
 		case len(d.Owners) > 0:
 			continue // they are known now
-		default: // only policies on trial ask for so much, and the others have what they need to know
+		default: // only policies on trial need so many
 			d = j.disclosed(ctx, set, q, d)
 			d.Needs, d.Warnings = nil, append(d.Warnings, tooMuchAccess(n))
 			return d, nil
@@ -234,12 +242,15 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 			q.Answers[k] = v
 		}
 	}
-	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are", q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)
+	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are",
+		q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)
 }
 
-// disclosed is the decision with what the user may be told of it. Where that cannot be found out,
-// less is told: nothing else depends on it, and a refusal stays one.
-func (j *judge) disclosed(ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision) policies.Decision {
+// disclosed returns the decision with what the user may be told. If that cannot be found out, the
+// text says less, and the decision is the same.
+func (j *judge) disclosed(
+	ctx context.Context, set *policies.Set, q *policies.Question, d policies.Decision,
+) policies.Decision {
 	answers := j.mayBeDisclosed(ctx, q, d)
 	if answers == nil {
 		return d
@@ -250,9 +261,11 @@ func (j *judge) disclosed(ctx context.Context, set *policies.Set, q *policies.Qu
 	return set.Decide(again)
 }
 
-// mayBeDisclosed answers what a decision asks for only for what it tells; nil where it asks for
-// nothing, or nothing is found out.
-func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d policies.Decision) map[policies.Access]policies.Answer {
+// mayBeDisclosed looks up the permissions on which the text of a decision depends; nil if there are
+// none, or they cannot be found out.
+func (j *judge) mayBeDisclosed(
+	ctx context.Context, q *policies.Question, d policies.Decision,
+) map[policies.Access]policies.Answer {
 	if len(d.Discloses) == 0 || len(d.Discloses) > mostDisclosed {
 		return nil
 	}
@@ -268,11 +281,12 @@ func (j *judge) mayBeDisclosed(ctx context.Context, q *policies.Question, d poli
 
 // tooMuchAccess says why so many permissions are not looked up.
 func tooMuchAccess(n int) string {
-	return fmt.Sprintf("what policies say of this request depends on %d permissions of yours, and at most %d are looked up for one request: change fewer owner references at a time", n, mostAccess)
+	return fmt.Sprintf("what policies say of this request depends on %d permissions of yours, and at most %d are "+
+		"looked up for one request: change fewer owner references at a time", n, mostAccess)
 }
 
-// refused says no. The API server makes a Retry-After header of the seconds, and clients come again
-// by themselves (RB 6.15).
+// refused returns a refusal. The API server makes a Retry-After header of the seconds, by which
+// clients retry (RB 6.15).
 func refused(d policies.Decision, retryAfter time.Duration) answer {
 	status := &metav1.Status{Status: metav1.StatusFailure, Code: d.Code, Reason: d.Reason, Message: d.Message}
 	result := "refused"
@@ -281,7 +295,8 @@ func refused(d policies.Decision, retryAfter time.Duration) answer {
 	}
 	if retryAfter > 0 {
 		result = "throttled"
-		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(max(1, (retryAfter+time.Second-1)/time.Second))}
+		seconds := max(1, (retryAfter+time.Second-1)/time.Second)
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)}
 	}
 	return answer{result: result, response: &admissionv1.AdmissionResponse{
 		Result: status, Warnings: d.Warnings, AuditAnnotations: d.Audit,

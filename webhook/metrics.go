@@ -18,8 +18,8 @@ type metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// failures has a series for each policy in force from the beginning: an increase is seen only of
-// what was there before.
+// failures has a series for each policy in force from the beginning: an increase is seen only of a
+// series that exists.
 type failures struct {
 	*prometheus.CounterVec
 	inForce func() *policies.Set
@@ -63,7 +63,7 @@ func newMetrics(reg prometheus.Registerer, inForce func() *policies.Set) (*metri
 				"something was not known yet. The failurePolicy decided.",
 		}, []string{"policy"}),
 	}
-	// An increase is seen only of what was there before.
+	// An increase is seen only of a series that exists.
 	for asked := range Paths {
 		m.requests.WithLabelValues(string(asked), "", "malformed")
 		for _, operation := range []policies.Operation{policies.Create, policies.Update, policies.Delete} {
@@ -87,7 +87,7 @@ func (m *metrics) answered(asked policies.Webhook, operation, result string, beg
 	switch operation {
 	case "", string(policies.Create), string(policies.Update), string(policies.Delete):
 	default:
-		operation = "other" // whoever sends it must not be able to make series without end
+		operation = "other" // a client must not be able to make any number of series
 	}
 	m.requests.WithLabelValues(string(asked), operation, result).Inc()
 	m.duration.WithLabelValues(string(asked)).Observe(time.Since(began).Seconds())

@@ -11,15 +11,15 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// The API server says in ?timeout= how long it waits. Without it, its default holds (RB 6.18).
+// The API server says in ?timeout= how long it waits. Otherwise its default holds (RB 6.18).
 const (
 	defaultTimeout = 10 * time.Second
 	mostTimeout    = 30 * time.Second
 )
 
-// known sends away who has not been told by which path to come: the API server has, by the webhook
-// configurations. Nothing of such a request is read, and it learns nothing, not even which webhooks
-// there are.
+// known answers 404 to clients that do not know the token, which the API server has from the
+// webhook configurations. Nothing of such a request is read, and the answer does not tell which
+// webhooks there are.
 func known(takes func(token string) bool, m *metrics) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,8 +42,8 @@ func noWebhook(m *metrics) http.HandlerFunc {
 	}
 }
 
-// deadline bounds a review by the time that the API server waits for it, less a tenth in which the
-// answer travels.
+// deadline bounds a review by the time that the API server waits, less a tenth for the way of the
+// answer.
 func deadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout := defaultTimeout
@@ -61,7 +61,7 @@ func deadline(next http.Handler) http.Handler {
 	})
 }
 
-// whenReady sends reviews away while it is not known which policies there are.
+// whenReady answers 503 while the policies are not known yet.
 func whenReady(ready func() error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// owner reads where an owner should be. nil: nothing is there.
+// owner reads the object that an OwnerLookup names; nil if there is none.
 func (j *judge) owner(ctx context.Context, o policies.OwnerLookup) (map[string]any, error) {
 	object, m, err := j.arm.lister.Get(ctx, o.Resource, o.Namespace, o.Ref.Name, false)
 	switch {
@@ -23,7 +23,7 @@ func (j *judge) owner(ctx context.Context, o policies.OwnerLookup) (map[string]a
 	return object, err
 }
 
-// owners reads those that a decision asks about. One that cannot be read stays unknown.
+// owners reads the owners that a decision asks about. One that cannot be read stays unknown.
 func (j *judge) owners(
 	ctx context.Context, lookups []policies.OwnerLookup,
 ) (map[policies.OwnerRef]policies.Owner, error) {

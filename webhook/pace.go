@@ -9,27 +9,27 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// What reviews have Weir ask of the API server, all together: access reviews, objects that are
-// read, and finalizers that are added. Users can cause as many as they like.
+// The limit of all requests to the API server that reviews cause: access reviews, reads of objects,
+// and writes of finalizers. Users can cause as many as they like.
 const (
 	requestsASecond = 1000
 	requestsAtOnce  = 2000
 )
 
-// errBusy is why a review cannot be answered now, and can be later.
+// errBusy says that a review cannot be answered now.
 var errBusy = errors.New("weir has reached its limit of requests to the API server")
 
 // paceTime is how long a request waits for its turn.
 const paceTime = 2 * time.Second
 
-// pace is a rate limit that says by its error that it was the reason.
+// pace is a rate limiter whose error is errBusy.
 type pace struct{ flowcontrol.RateLimiter }
 
 func newPace(qps float32, burst int) pace {
 	return pace{flowcontrol.NewTokenBucketRateLimiter(qps, burst)}
 }
 
-// Wait does not begin to wait where the turn would come too late.
+// Wait waits for a turn, and fails at once if that would come too late.
 func (p pace) Wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, paceTime)
 	defer cancel()

@@ -12,21 +12,22 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// mostBody bounds what is read of a request, in bytes. etcd takes 1.5 MiB of an object; a review
-// may hold it twice, and the API server writes each of the characters <, > and & in six.
+// mostBody bounds the body of a request, in bytes. etcd takes 1.5 MiB of an object; a review may
+// have it twice, and the API server writes each of the characters <, > and & in six.
 const mostBody = 20 << 20
 
-// mostDepth bounds how deeply a review is nested, in levels: an object is two levels down in it.
+// mostDepth bounds how deeply a review is nested, in levels. Its objects are two levels down.
 const mostDepth = 2 + policies.MostDepth
 
-// understand decodes a review, and makes sure that it is one.
+// understand decodes a review, and checks that it is one.
 func understand(body []byte) (*admissionv1.AdmissionReview, error) {
 	in, err := decode(body)
 	if err != nil {
 		return nil, fmt.Errorf("decode the review: %w", err)
 	}
 	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != "AdmissionReview" {
-		return nil, fmt.Errorf("this is %s %s, want an AdmissionReview of %s", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
+		return nil, fmt.Errorf("this is %s %s, want an AdmissionReview of %s",
+			in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
 	}
 	if in.Request == nil || in.Request.UID == "" {
 		return nil, errors.New("the review has no request, or its request no uid")
@@ -34,7 +35,7 @@ func understand(body []byte) (*admissionv1.AdmissionReview, error) {
 	return in, nil
 }
 
-// decode decodes a review. Its objects, which are nearly all of it, are left as they are.
+// decode decodes a review without its objects, which are nearly all of it.
 func decode(body []byte) (*admissionv1.AdmissionReview, error) {
 	if policies.TooDeep(body, mostDepth) {
 		return nil, errors.New("it is nested too deeply")
@@ -61,7 +62,7 @@ func decode(body []byte) (*admissionv1.AdmissionReview, error) {
 func apart(body []byte) (rest []byte, objects [2][]byte) {
 	rest = make([]byte, 0, 2048)
 	from := 0
-	for i, path := range []string{"request.object", "request.oldObject"} { // in the order in which the API server writes them
+	for i, path := range []string{"request.object", "request.oldObject"} { // the API server's order
 		v := gjson.GetBytes(body, path)
 		if v.Index < from || !v.IsObject() {
 			continue

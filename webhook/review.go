@@ -19,14 +19,15 @@ import (
 // reviewer judges one request.
 type reviewer func(*http.Request, policies.Question) answer
 
-// answer is what to say: a response, or an error that leaves the request to the failurePolicy.
+// answer is the answer to a review: a response, or an error that leaves the request to the
+// failurePolicy.
 type answer struct {
 	response *admissionv1.AdmissionResponse
 	result   string // for metrics
 	err      error
 }
 
-// entry serves one webhook, about one part of the policies.
+// entry serves one webhook for one part of the policies.
 type entry struct {
 	asked   policies.Webhook
 	part    policies.Part
@@ -80,14 +81,14 @@ func (e *entry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// malformed answers for what is no review.
+// malformed answers what is not a review.
 func (e *entry) malformed(w http.ResponseWriter, operation string, status int, err error, began time.Time) {
 	e.metrics.answered(e.asked, operation, "malformed", began)
 	e.log.say("malformed review", "webhook", e.asked, "err", err.Error())
 	http.Error(w, err.Error(), status)
 }
 
-// reply writes an answer to the request with this uid, and tells whether there was one to write.
+// reply writes an answer to the request with a uid, and reports whether it could be encoded.
 func reply(w http.ResponseWriter, uid types.UID, a answer) bool {
 	a.response.UID = uid
 	out, err := json.Marshal(admissionv1.AdmissionReview{
@@ -99,6 +100,6 @@ func reply(w http.ResponseWriter, uid types.UID, a answer) bool {
 		return false
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(out) // the API server went away: there is none to tell
+	_, _ = w.Write(out) // fails only if the API server went away
 	return true
 }

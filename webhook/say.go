@@ -12,15 +12,14 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Whoever sends reviews has lines of the log written, with what they sent in them.
+// The limits of the log that reviews cause, with what they contain.
 const (
 	linesASecond = 10
 	linesAtOnce  = 100
 	mostValue    = 256 // bytes of a value
 )
 
-// sayer writes a log that reviews cannot fill: so many lines in a second, and so much of what they
-// said.
+// sayer writes a log that reviews cannot fill: it limits the lines, and the length of values.
 type sayer struct {
 	log   logr.Logger
 	limit *rate.Limiter
@@ -31,7 +30,7 @@ func newSayer(log logr.Logger) *sayer {
 	return &sayer{log: log, limit: rate.NewLimiter(linesASecond, linesAtOnce)}
 }
 
-// say writes a line, if it is time.
+// say writes a line, unless the limit is reached.
 func (s *sayer) say(msg string, keysAndValues ...any) {
 	left, ok := s.next()
 	if !ok {
@@ -46,8 +45,8 @@ func (s *sayer) say(msg string, keysAndValues ...any) {
 	s.log.Info(msg, keysAndValues...)
 }
 
-// Lines is where Go's HTTP servers write that a client does not speak TLS, or went away: whoever
-// reaches a port can have such lines written. It takes as many as reviews may have written.
+// Lines returns a writer for the error log of Go's HTTP servers. A client that does not speak TLS,
+// or goes away, causes such a line, so it is limited as the log of reviews is.
 func Lines(log logr.Logger) io.Writer { return lines{newSayer(log)} }
 
 type lines struct{ to *sayer }
@@ -58,7 +57,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next tells whether a line may be written, and how many were left out before it.
+// next reports whether a line may be written, and how many were left out before it.
 func (s *sayer) next() (left int64, ok bool) {
 	if !s.limit.Allow() {
 		s.left.Add(1)
@@ -67,7 +66,7 @@ func (s *sayer) next() (left int64, ok bool) {
 	return s.left.Swap(0), true
 }
 
-// short is what the log shows of a value.
+// short returns what the log shows of a value.
 func short(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// MostStrangers is how many connections of clients that are not known the webhook's server keeps.
+	// MostStrangers is how many connections of unknown clients the webhook's server keeps.
 	MostStrangers = 128
-	// mostHeader is how many bytes of headers a request has at most, and headerTime how long they,
-	// and a TLS handshake, may take to come.
+	// mostHeader bounds the headers of a request, in bytes, and headerTime the time for them and for
+	// a TLS handshake.
 	mostHeader = 16 << 10
 	headerTime = 5 * time.Second
-	// idleTime is longer than the 90 s that the API server keeps a connection: it is the side that
-	// closes, and no request meets a connection that is being closed.
+	// idleTime is longer than the 90 s that the API server keeps a connection, so that the API
+	// server closes it and no request meets a connection that is being closed.
 	idleTime = 2 * time.Minute
 )
 
-// NewServer makes a server for a port that any pod can reach. It bounds what a client has of it
-// before it is known: the size and the time of headers, and the number of connections. Past most of
-// them the oldest of the address that has the most is closed: a flood closes its own connections,
-// and not that of an API server or a kubelet that has just connected.
+// NewServer returns a server for a port that any pod can reach. It bounds what an unknown client
+// takes: the size and the time of headers, and the number of connections. Beyond most connections
+// it closes the oldest one of the address that has the most. So a flood closes its own connections,
+// and not the new one of an API server or a kubelet.
 func NewServer(handler http.Handler, most int) *http.Server {
 	c := &strangers{most: most}
 	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: mostHeader, ConnState: c.state, ConnContext: c.context}
 }
 
-// strangers are the connections of clients that are not known. The lock is of the list only.
+// strangers are the connections of unknown clients. The lock guards the list only.
 type strangers struct {
 	most int
 	mu   sync.Mutex
@@ -44,14 +44,14 @@ func (c *strangers) state(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if over := c.add(conn); over != nil {
-			_ = raw(over).Close() // its client has most likely left already
+			_ = raw(over).Close() // fails if its client has closed it already
 		}
 	case http.StateClosed:
 		c.remove(conn)
 	}
 }
 
-// raw is the connection below TLS: to close that waits for nobody.
+// raw returns the connection below TLS, which closes without waiting.
 func raw(conn net.Conn) net.Conn {
 	if over, ok := conn.(*tls.Conn); ok {
 		return over.NetConn()
@@ -59,7 +59,7 @@ func raw(conn net.Conn) net.Conn {
 	return conn
 }
 
-// add takes in a connection, and returns the one that is to be closed for it; nil: none.
+// add adds a connection, and returns the one to close for it, or nil.
 func (c *strangers) add(conn net.Conn) (over net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func hostOf(conn net.Conn) string {
 	return address
 }
 
-// remove forgets a connection: it has ended, or its client is known.
+// remove forgets a connection that has ended, or whose client is known.
 func (c *strangers) remove(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,12 +99,13 @@ func (c *strangers) remove(conn net.Conn) {
 
 type recognizeKey struct{}
 
-// context implements http.Server.ConnContext: recognize finds there whose connection it is.
+// context implements http.Server.ConnContext. It stores what recognize calls.
 func (c *strangers) context(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, recognizeKey{}, func() { c.remove(conn) })
 }
 
-// recognize takes in that a request comes from an API server, or from a client that knows as much.
+// recognize notes that the client of a request is known: an API server, or a client that knows the
+// token.
 func recognize(r *http.Request) {
 	if known, ok := r.Context().Value(recognizeKey{}).(func()); ok {
 		known()

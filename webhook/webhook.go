@@ -1,16 +1,16 @@
 // Package webhook answers the API server's admission reviews: HTTP on the outside, policies.Set on
 // the inside.
 //
-// What is not an answer is an HTTP error, and the failurePolicy of the webhook's entry then
-// decides, which is that of the policies it serves: a request is never allowed by accident. Nothing
-// is sent to the API server but what a decision asks for: access reviews, the namespace of an
-// object when it is not known yet, pods that are to be evicted, and arming. That a policy could not
-// be judged is told beside the answer (blame.go).
+// What is not an answer is an HTTP error. Then the failurePolicy of the webhook decides, which is
+// that of the policies it serves, so a request is never allowed by accident. Requests go to the API
+// server only where a decision asks for something: access reviews, a namespace that is not known
+// yet, a pod that is to be evicted, the confirmation of an object, and arming. That a policy could
+// not be judged is reported beside the answer (blame.go).
 //
-// Reviews come on goroutines of the server. What goes on after an answer are Events (on the
-// goroutines of the recorder) and the arming of collections, on a few goroutines of Handler.Run.
-// There are two locks, of which none is held during a request, nor under the other: of the
-// collections that are being armed (arm.go), and of the connections of unknown clients (server.go).
+// Reviews run on goroutines of the server. After an answer go on Events, on goroutines of the
+// recorder, and the arming of collections, which Handler.Run joins. There are two locks, neither
+// held during a request nor under the other: of the collections that are being armed (arm.go), and
+// of the connections of unknown clients (server.go).
 package webhook
 
 import (
@@ -32,11 +32,11 @@ import (
 )
 
 // DefaultArmingWindow is how long a DELETE can have been under way when its object got the
-// finalizer: the API server gives up on one after 34 s (RB 6.18).
+// finalizer: the API server gives up a DELETE after 34 s (RB 6.18).
 const DefaultArmingWindow = 35 * time.Second
 
-// Paths are where the webhooks are, below a token that the API server knows from the webhook
-// configurations: /TOKEN/delete. A part of the policies is asked at its Part.Path.
+// Paths are the paths of webhooks below a token, which the API server knows from the webhook
+// configurations: /TOKEN/delete. A part of the policies has its own, Part.Path.
 var Paths = map[policies.Webhook]string{
 	policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
@@ -49,45 +49,45 @@ var Paths = map[policies.Webhook]string{
 type Options struct {
 	Config   *rest.Config
 	Policies *live.State
-	// Takes tells whether a token is one that the API server has been told.
+	// Takes reports whether the webhook configurations may hold a token.
 	Takes func(token string) bool
-	// Sealed tells what Weir wrote of the wave of a namespace, and of confirmations; nil believes
-	// what is written. Seal seals these; nil, or false, for no key.
+	// Sealed reports whether Weir wrote the wave of a namespace, or a confirmation; if it is nil,
+	// what is written is believed. Seal seals these; it may be nil, and returns false without a key.
 	Sealed func(text, seal string) bool
 	Seal   func(text string) (seal string, ok bool)
-	// Facts are what the ownership graph knows; the zero value knows nothing, and policies that
-	// need it cannot be judged.
+	// Facts are what the ownership graph knows. The zero value knows nothing, and policies that need
+	// it cannot be judged.
 	Facts policies.Facts
-	// Collector finds out who collects the garbage of the cluster, by a request; nil: it is not
-	// known.
+	// Collector finds out, by a request, who collects the garbage of the cluster. If it is nil, that
+	// is not known.
 	Collector func(context.Context) (policies.Collector, error)
-	// Brake holds what another garbage collector deletes; nil: nothing is held.
+	// Brake limits the deletes of another garbage collector. It may be nil.
 	Brake Brake
-	// ArmingWindow is how long after the finalizer was added no DELETE of the object is let
-	// through; DefaultArmingWindow. With less, an object whose DELETE met a slow API server can be
-	// lost. That of a deletecollection is longer in proportion, since those may take 60 s.
+	// ArmingWindow is how long after the finalizer was added a DELETE of the object is held back;
+	// DefaultArmingWindow if it is 0. With less, an object whose DELETE met a slow API server can be
+	// lost. It is longer, in proportion, for a deletecollection, which may take 60 s.
 	ArmingWindow time.Duration
-	// Tell is called when a policy could not be judged, of each once a minute at most. It must not
-	// block; nil: nothing is told.
+	// Tell is called when a policy could not be judged, at most once a minute for each. It must not
+	// block, and may be nil.
 	Tell func(policy map[string]any, message string)
-	// Saw is told of each DELETE that is let through, of whom it is, and how it is carried out:
-	// whether it has an effect is not known by then. It must not block; nil: nothing is told.
+	// Saw gets each DELETE that is let through, with its user and how it is carried out. Whether it
+	// has an effect is not known by then. It must not block, and may be nil.
 	Saw      func(uid types.UID, user, how string)
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
 
-// Handler answers the reviews of all webhooks. While it serves, Run runs.
+// Handler answers the reviews of all webhooks. Run must run while it serves.
 type Handler struct {
 	http.Handler
 	arm *armer
 }
 
-// Run does what goes on after an answer: the objects of a deletecollection get the finalizer. It
-// ends with ctx, and by then nothing of it is under way any more.
+// Run arms collections after their reviews were answered. It returns when ctx has ended and nothing
+// is under way.
 func (h *Handler) Run(ctx context.Context) error { return h.arm.run(ctx) }
 
-// New makes the handler of all webhooks.
+// New returns the handler of all webhooks.
 func New(o Options) (*Handler, error) {
 	if o.Config == nil || o.Policies == nil || o.Takes == nil {
 		return nil, errors.New("make a webhook: an API server, policies and a token are needed")
@@ -98,8 +98,7 @@ func New(o Options) (*Handler, error) {
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	// A request of the API server waits for every request of ours, for ten seconds at most: it may
-	// not wait for client-go's own limit of five in a second.
+	// Reviews wait for these requests, so client-go's own limit of five a second must not apply.
 	o.Config = rest.CopyConfig(o.Config)
 	pace := newPace(requestsASecond, requestsAtOnce)
 	o.Config.RateLimiter = pace
@@ -116,8 +115,11 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	log := arm.log
-	j := &judge{policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm,
-		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log, sealed: o.Sealed, seal: o.Seal, saw: o.Saw}
+	j := &judge{
+		policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm,
+		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log,
+		sealed: o.Sealed, seal: o.Seal, saw: o.Saw,
+	}
 	in := newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) })
 	routes := router(func(asked policies.Webhook) reviewer {
 		switch asked {
@@ -133,7 +135,7 @@ func New(o Options) (*Handler, error) {
 	return &Handler{routes, arm}, nil
 }
 
-// router is the HTTP of it.
+// router returns the routes of all webhooks.
 func router(
 	reviewers func(policies.Webhook) reviewer, takes func(string) bool, ready func() error,
 	in *intake, m *metrics, log *sayer,

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// beginning is how much is read of a review that is not taken in, in bytes: the API server writes
-// the uid before all else.
+// beginning is how much is read of a review that is not taken, in bytes: the API server writes the
+// uid before all else.
 const beginning = 512
 
-// notTaken answers for a review that is not taken in, and of which there is this much. Users can
-// bring that about, and no failurePolicy may let them past for it: the request is refused. Where no
-// policy refuses anything, because all of them are on trial or only add the finalizer, the answer is
-// an error, which their failurePolicy, Ignore, lets through.
+// notTaken answers a review that is not taken, of which from is what there is. Users can cause
+// that, so the request is refused and not left to the failurePolicy. Where no policy refuses
+// anything, because all are on trial or only add the finalizer, the answer is an error, and their
+// failurePolicy, Ignore, lets the request pass.
 func (e *entry) notTaken(w http.ResponseWriter, from io.Reader, why error, began time.Time) {
 	var no answer
 	switch {
@@ -46,15 +46,16 @@ func (e *entry) notTaken(w http.ResponseWriter, from io.Reader, why error, began
 	http.Error(w, why.Error(), int(no.response.Result.Code))
 }
 
-// tooLarge refuses what is too large to be judged. Whoever may edit an object can make it so large.
+// tooLarge refuses what is too large to be judged. A user who may edit an object can make it so
+// large.
 func tooLarge(why error) answer {
 	message := "this cannot be judged: " + why.Error() + ". Make the object smaller; the review of an update has it twice"
 	return refused(policies.Decision{Code: http.StatusRequestEntityTooLarge,
 		Reason: metav1.StatusReasonRequestEntityTooLarge, Message: message}, 0)
 }
 
-// tooBusy refuses for now. Collectors come again by themselves: with a Retry-After client-go would
-// have their workers wait, as brake says.
+// tooBusy refuses for now. Collectors get no Retry-After, for which client-go would have their
+// workers wait: see brake.
 func tooBusy(asked policies.Webhook) answer {
 	wait := time.Second
 	if asked == policies.WebhookBrake || asked == policies.WebhookGuard {
@@ -64,22 +65,22 @@ func tooBusy(asked policies.Webhook) answer {
 		Message: "too many requests are being judged: try again in a second"}, wait)
 }
 
-// mayRefuse tells whether a request can be refused for policies that it was not judged by. refuses
-// tells whether any of a part refuses anything.
+// mayRefuse reports whether a request may be refused for policies by which it was not judged.
+// refuses reports whether policies of a part refuse anything.
 func mayRefuse(refuses func(policies.Part) bool, asked policies.Webhook, part policies.Part) bool {
 	switch asked {
 	case policies.WebhookAddFinalizer, policies.WebhookCanary, policies.WebhookPolicies:
-		return false // what these are asked for nothing waits for
+		return false // nothing is lost if such a request passes
 	case policies.WebhookBrake:
 		return true // the other collector asks again
 	}
 	return refuses(part)
 }
 
-// uidOf is the uid of the request of a review, of which only the beginning is read; empty if it is
+// uidOf returns the uid of the request of a review, of which it reads the beginning; empty if it is
 // not there.
 func uidOf(body io.Reader) types.UID {
 	text := make([]byte, beginning)
-	n, _ := io.ReadFull(body, text) // of one that ends early, or does not come, what there is
+	n, _ := io.ReadFull(body, text) // less if the body ends early
 	return types.UID(gjson.GetBytes(text[:n], "request.uid").Str)
 }
