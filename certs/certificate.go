@@ -15,13 +15,15 @@ import (
 
 var certificates = certmanagerv1.SchemeGroupVersion.WithResource("certificates")
 
-// applyCertificate brings the Certificate to what the options say, and returns it as it is then.
-func applyCertificate(ctx context.Context, objects dynamic.Interface, o CertManagerOptions) (*unstructured.Unstructured, error) {
+// applyCertificate makes the Certificate what the options say, and returns it as it is then.
+func applyCertificate(
+	ctx context.Context, objects dynamic.Interface, o CertManagerOptions,
+) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wantCertificate(o))
 	if err != nil {
 		return nil, fmt.Errorf("write Certificate %s/%s: %w", o.Namespace, o.Name, err)
 	}
-	// What is not ours to say must not be said: it would be applied as empty.
+	// These fields are not ours, and would be applied as empty.
 	delete(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 
@@ -38,7 +40,7 @@ func applyCertificate(ctx context.Context, objects dynamic.Interface, o CertMana
 	}
 }
 
-// unserved says whether a 404 is about the kind: one about the namespace names it.
+// unserved reports whether a 404 is about the kind: one about the namespace names it.
 func unserved(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "")
@@ -59,8 +61,10 @@ func wantCertificate(o CertManagerOptions) *certmanagerv1.Certificate {
 			SecretName:  o.SecretName,
 			DNSNames:    names,
 			IPAddresses: addresses,
-			IssuerRef:   cmmeta.IssuerReference{Group: certmanagerv1.SchemeGroupVersion.Group, Kind: o.IssuerKind, Name: o.IssuerName},
-			Usages:      []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth},
+			IssuerRef: cmmeta.IssuerReference{
+				Group: certmanagerv1.SchemeGroupVersion.Group, Kind: o.IssuerKind, Name: o.IssuerName,
+			},
+			Usages: []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth},
 			PrivateKey: &certmanagerv1.CertificatePrivateKey{
 				Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
 			},
@@ -68,13 +72,14 @@ func wantCertificate(o CertManagerOptions) *certmanagerv1.Certificate {
 	}
 }
 
-// whyNotReady is cert-manager's own word for what keeps it from issuing; empty if nothing does, or
+// whyNotReady returns what keeps cert-manager from issuing, as it says; empty if nothing does, or
 // it has not looked yet.
 func whyNotReady(certificate *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(certificate.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
-		if ok && condition["type"] == string(certmanagerv1.CertificateConditionReady) && condition["status"] != string(metav1.ConditionTrue) {
+		if ok && condition["type"] == string(certmanagerv1.CertificateConditionReady) &&
+			condition["status"] != string(metav1.ConditionTrue) {
 			return fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
 		}
 	}

@@ -13,26 +13,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// applyEvery is how often the Certificate is brought to what it ought to be, and tryEvery how often
-// after a failure.
+// applyEvery is how often the Certificate is applied, and tryEvery how often after a failure.
 const (
 	applyEvery = time.Minute
 	tryEvery   = 5 * time.Second
 
-	// patientTries is how often a Certificate may be found not ready before that is worth an error:
+	// patientTries is how often a Certificate may be found not ready before that is an error:
 	// issuing takes a while.
 	patientTries = 3
 )
 
-// CertManagerOptions are those of a Certificate of cert-manager.
+// CertManagerOptions are the options of a Certificate of cert-manager.
 type CertManagerOptions struct {
 	Config                 *rest.Config
 	Namespace, Name        string   // of the Certificate
 	SecretName             string   // what cert-manager writes; Name if empty
 	IssuerKind, IssuerName string   // Issuer if the kind is empty
 	Names                  []string // DNS names, and addresses
-	// Apply keeps the Certificate as these options say. Processes that only serve read the Secret
-	// and no more.
+	// Apply keeps the Certificate as these options say. Processes that only serve just read the
+	// Secret.
 	Apply bool
 	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if
 	// zero.
@@ -49,7 +48,8 @@ type certManager struct {
 	unready    int   // how often in a row it was found not ready
 }
 
-// CertManager serves what cert-manager issues, and trusts the CA that it names.
+// CertManager returns a Source that serves what cert-manager issues, and trusts the CA that it
+// names.
 func CertManager(o CertManagerOptions) Source {
 	if o.SecretName == "" {
 		o.SecretName = o.Name
@@ -97,11 +97,11 @@ func (c *certManager) Start(ctx context.Context) error {
 	return nil
 }
 
-// see takes the Secret as it is. One that is gone leaves everything as it was: cert-manager makes
-// it again.
+// see reads the Secret. If it is gone, nothing changes: cert-manager makes it again.
 func (c *certManager) see(found *corev1.Secret) {
 	if found == nil {
-		c.reports.report("read the Secret of the Certificate", errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))
+		c.reports.report("read the Secret of the Certificate",
+			errors.New(c.where()+" is gone: waiting until cert-manager creates it again"))
 		return
 	}
 	m := parse(c.where(), found.Data[certKey], found.Data[keyKey], found.Data[caKey])
@@ -120,7 +120,8 @@ func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (aga
 	}
 	if g := applied.GetGeneration(); g != c.generation {
 		c.generation = g
-		c.log.Info("the Certificate is as these options say", "issuer", c.o.IssuerKind+"/"+c.o.IssuerName, "generation", g)
+		c.log.Info("the Certificate is as these options say",
+			"issuer", c.o.IssuerKind+"/"+c.o.IssuerName, "generation", g)
 	}
 	why := whyNotReady(applied)
 	if why == "" {

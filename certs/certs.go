@@ -1,22 +1,21 @@
-// Package certs brings the certificate that the webhook serves with, and the CA bundle by which the
-// API server knows it. There are three ways behind one interface: files of a mounted Secret, a
+// Package certs has the certificate that the webhook serves, and the CA bundle by which the API
+// server knows it. There are three sources behind one interface: files of a mounted Secret, a
 // Certificate of cert-manager, and Weir's own CA in a Secret.
 //
-// What all three hold to: a request never fails because something is being replaced. A new CA is in
-// the bundle before anything is served under it, for long enough that the bundle is where the API
-// server reads it (settle), and an old CA stays in the bundle for as long as a certificate under it
-// may be served.
+// With all three, a request never fails because something is being replaced. A new CA is in the
+// bundle before anything is served under it, for long enough that the API server has the bundle
+// (settle), and an old CA stays in the bundle for as long as a certificate under it may be served.
 //
 //	CA in the bundle      old ──────────────────────────────────────┐ its last certificate has expired
 //	                          new ─────────────────────────────────────────▶
 //	certificate served    old ────────┐
 //	                                  └ new, once settled ─────────────────▶
 //
-// Weir's own CA and its certificate are in one Secret, so all three go through the same rotation:
-// what is offered is trusted, settles, and is served (rotation.go, holder.go).
+// All three go through the same rotation, since Weir's own CA and its certificate are in one
+// Secret: what is offered is trusted, settles, and is served (rotation.go, holder.go).
 //
-// Goroutines: Source.Start and Token.Start each run on the caller's. Each has one lock, of what the
-// server and the configurations read of it meanwhile; no request is made under one.
+// Source.Start and Token.Start run on the caller's goroutines. Each has one lock, of what the
+// server and the configurations read of it; no request is made under one.
 package certs
 
 import (
@@ -26,27 +25,27 @@ import (
 )
 
 // settle is how long a new CA is in the bundle before anything is served under it. It has to cover
-// the way of a Secret to the controller, from there into the webhook configurations, and from those
-// into each API server's cache; together that is a second or two in a cluster that is well, and a
-// restarted controller needs about ten.
+// the way from a Secret to the controller, from there into the webhook configurations, and from
+// those into each API server's cache. Together that is a second or two in a healthy cluster, and
+// about ten with a restarted controller.
 const settle = 30 * time.Second
 
 // Source is where the certificate comes from. The process that serves and the one that writes
-// webhook configurations each have one; only GetCertificate needs a certificate of its own.
+// webhook configurations each have one; only GetCertificate needs a certificate.
 type Source interface {
-	// Start keeps certificate and bundle true until ctx ends.
+	// Start keeps certificate and bundle up to date until ctx ends.
 	Start(ctx context.Context) error
 	// GetCertificate is for tls.Config. It fails until there is a certificate.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Bundle is the PEM of what the API server is to trust, old and new while one replaces the
+	// Bundle returns the PEM of what the API server is to trust, old and new while one replaces the
 	// other. It fails until there is one.
 	Bundle() ([]byte, error)
 	// Changed returns a channel that is closed at the next change of the bundle.
 	Changed() <-chan struct{}
-	// Expiry is when the certificate that is served ends, and false while there is none.
+	// Expiry returns when the certificate that is served expires, and false while there is none.
 	Expiry() (time.Time, bool)
-	// Remember takes in a bundle from before: whoever writes the bundle gives it, before its first
-	// write, the one that it finds written, so that neither a restart in the middle of a replacement
-	// loses a CA, nor a switch from one source to another.
+	// Remember adds the CAs of an earlier bundle. The process that writes the bundle passes the one
+	// that it finds written, before its first write, so that neither a restart during a replacement
+	// nor a switch from one source to another loses a CA.
 	Remember(bundle []byte) error
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed
-// Secret, so there is nothing to gain from a watch, whose ways to miss a swapped symlink are many.
+// Secret, so a watch, which can miss a swapped symlink in many ways, would gain nothing.
 const readEvery = 2 * time.Second
 
 // files is a mounted Secret, or a directory that another process writes.
@@ -22,10 +22,12 @@ type files struct {
 	dir string
 }
 
-// Files serves tls.crt and tls.key of a directory and trusts its ca.crt. A process that only wants
-// the bundle needs only ca.crt; without one, a self-signed top of tls.crt is the bundle.
+// Files returns a Source that serves tls.crt and tls.key of a directory and trusts its ca.crt. A
+// process that only wants the bundle needs only ca.crt; without one, a self-signed top of tls.crt
+// is the bundle.
 func Files(dir string, log logr.Logger) Source {
-	return &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), fmt.Errorf("certificates in %s: not read yet", dir))}
+	notYet := fmt.Errorf("certificates in %s: not read yet", dir)
+	return &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), notYet)}
 }
 
 func (f *files) Start(ctx context.Context) error {
@@ -51,14 +53,14 @@ func (f *files) read(now time.Time) {
 	f.reports.report("read certificates", nil)
 	m := parse(f.dir, crt, key, ca)
 	f.reports.report("read the CA bundle", m.whyNoBundle)
-	if len(key) > 0 { // without one this may be a process that does not serve; if it does, GetCertificate says so
+	if len(key) > 0 { // without a key the process may not serve; if it does, GetCertificate fails
 		f.reports.report("read certificate and key", m.whyNoPair)
 	}
 	f.take(now, m)
 }
 
-// load reads what there is. A mounted Secret is swapped whole, by a symlink: its files are read
-// through where that led at first, so that they are of one time.
+// load reads the files. A mounted Secret is replaced as a whole, by a symlink, which is resolved
+// once so that the files belong together.
 func (f *files) load() (crt, key, ca []byte, err error) {
 	dir := f.dir
 	if data, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
-// material is what a source was found to hold at one time. What is nil is not there, and Why says
-// what of it should be.
+// material is what a source holds at one time. What is not there is nil, and the errors say why.
 type material struct {
 	cas   []*x509.Certificate
 	chain []*x509.Certificate // of the certificate, whether or not there is a key to it
@@ -24,9 +23,12 @@ type material struct {
 	whyNoBundle, whyNoPair error
 }
 
-// parse reads the three entries that files and Secrets have. where names them for messages.
+// parse reads the three entries that files and Secrets have. where names the place in messages.
 func parse(where string, crt, key, ca []byte) material {
-	m := material{whyNoBundle: errorIn(where, caKey, "is not there"), whyNoPair: errorIn(where, certKey+" and "+keyKey, "are not there")}
+	m := material{
+		whyNoBundle: errorIn(where, caKey, "is not there"),
+		whyNoPair:   errorIn(where, certKey+" and "+keyKey, "are not there"),
+	}
 	if len(crt) > 0 {
 		var err error
 		if m.chain, err = parseCerts(crt); err != nil {
@@ -38,7 +40,7 @@ func parse(where string, crt, key, ca []byte) material {
 		pair, err := tls.X509KeyPair(crt, key)
 		if err != nil {
 			m.whyNoPair = errorIn(where, certKey+" and "+keyKey, "are not a pair: "+err.Error())
-			m.chain = nil // it is half of something
+			m.chain = nil // the key may belong to another one
 		} else {
 			m.pair, m.whyNoPair = &pair, nil
 		}
@@ -91,7 +93,7 @@ func newHolder(log logr.Logger, notYet error) holder {
 	}
 }
 
-// take goes on with what was found; a zero material only lets time pass.
+// take applies what was found. A zero material only lets time pass.
 func (h *holder) take(now time.Time, m material) {
 	h.mu.Lock()
 	if m.cas != nil {
@@ -119,7 +121,7 @@ func (h *holder) take(now time.Time, m material) {
 	changed := h.publishLocked()
 	h.mu.Unlock()
 
-	// Nothing that writes runs under the lock: a handshake may be waiting for it.
+	// Logs are written without the lock, for which a handshake may be waiting.
 	if switched {
 		h.log.Info("serving a new certificate", "expires", serving.Leaf.NotAfter)
 	}
@@ -130,7 +132,8 @@ func (h *holder) take(now time.Time, m material) {
 		why = ""
 	}
 	h.reports.when(why != "", "serve the new certificate", why)
-	h.reports.when(!known, "serve a certificate that the API server knows", "no CA of the bundle has signed it: requests of the API server fail")
+	h.reports.when(!known, "serve a certificate that the API server knows",
+		"no CA of the bundle has signed it: requests of the API server fail")
 	h.reports.expired(now, serving)
 }
 
@@ -144,9 +147,7 @@ func (h *holder) publishLocked() (changed bool) {
 	return true
 }
 
-// Remember trusts what a process before this one had in the bundle for another day, beside what the
-// source itself has: a CA may be on its way from one to another. The webhook configurations still
-// have that bundle.
+// Remember implements Source. It trusts the CAs of an earlier bundle for another day.
 func (h *holder) Remember(bundle []byte) error {
 	before, err := parseCerts(bundle)
 	if err != nil {
@@ -184,7 +185,7 @@ func (h *holder) Changed() <-chan struct{} {
 	return h.changed.Next()
 }
 
-// Expiry is when the certificate that is served ends.
+// Expiry implements Source.
 func (h *holder) Expiry() (time.Time, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

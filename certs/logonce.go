@@ -8,14 +8,14 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// reporter logs what is wrong once for as long as it lasts: sources try again every second or two.
-// It belongs to one goroutine.
+// reporter logs an error once for as long as it lasts: sources try again every second or two. It is
+// for one goroutine.
 type reporter struct {
 	log  logr.Logger
-	last map[string]string // by what was tried: what is wrong with it
+	last map[string]string // by what was tried: the last error
 }
 
-// report logs err unless it was the last about the same, and the end of an error.
+// report logs an error unless it was the last about the same, and logs when it is over.
 func (t *reporter) report(what string, err error) {
 	if err == nil {
 		if _, ok := t.last[what]; ok {
@@ -42,7 +42,7 @@ func (t *reporter) when(wrong bool, what, why string) {
 	}
 }
 
-// expired tells of a certificate that is served for want of a better one.
+// expired reports that an expired certificate is served for want of a better one.
 func (t *reporter) expired(now time.Time, serving *tls.Certificate) {
 	t.when(serving != nil && !now.Before(serving.Leaf.NotAfter), "serve a certificate that is valid",
 		"it has expired, and there is no newer one: requests of the API server fail")

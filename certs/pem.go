@@ -22,8 +22,8 @@ const (
 	caKey   = "ca.crt"
 )
 
-// parseCerts reads a bundle. What is not a certificate has no place in one: half a file must not
-// pass for a short one.
+// parseCerts reads a bundle. It fails if there is anything else: half a file must not pass for a
+// short one.
 func parseCerts(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	rest := bytes.TrimSpace(data)
@@ -48,7 +48,7 @@ func parseCerts(data []byte) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// encodeCerts writes a bundle, nothing for no certificates.
+// encodeCerts returns a bundle, nil for no certificates.
 func encodeCerts(certs []*x509.Certificate) []byte {
 	var out bytes.Buffer
 	for _, c := range certs {
@@ -57,7 +57,7 @@ func encodeCerts(certs []*x509.Certificate) []byte {
 	return out.Bytes()
 }
 
-// pairIn is nil for what is not a certificate and its key.
+// pairIn returns a certificate with its key, or nil if they are not a pair.
 func pairIn(data map[string][]byte, crt, key string) *tls.Certificate {
 	pair, err := tls.X509KeyPair(data[crt], data[key])
 	if err != nil {
@@ -72,8 +72,8 @@ type made struct {
 	certPEM, keyPEM []byte
 }
 
-// makePair makes a certificate that a CA signs, or itself. It is valid from a little before now:
-// the API server's clock may be behind this one's.
+// makePair makes a certificate that is signed by a CA, or if that is nil by itself. It is valid
+// from a little before now, since the API server's clock may be behind.
 func makePair(template *x509.Certificate, ca *tls.Certificate, now time.Time, lasts time.Duration) (made, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,7 +103,7 @@ func makePair(template *x509.Certificate, ca *tls.Certificate, now time.Time, la
 	return m, err
 }
 
-// chainOf is a served certificate's chain, the leaf first.
+// chainOf returns the chain of a served certificate, the leaf first.
 func chainOf(pair *tls.Certificate) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	for _, der := range pair.Certificate {
@@ -116,8 +116,8 @@ func chainOf(pair *tls.Certificate) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// signs says whether the chain leads to ca. It is about signatures: whether both are valid today is
-// another question, so it is asked for a time at which they were.
+// signs reports whether the chain leads to ca. It asks about signatures, and not whether both are
+// valid today, so it verifies at a time at which they were.
 func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AddCert(ca)
@@ -134,8 +134,8 @@ func signs(ca *x509.Certificate, chain []*x509.Certificate) bool {
 	return err == nil
 }
 
-// namesAndAddresses tells apart what clients compare in different ways: a certificate that has an
-// address among its DNS names is for no client that calls the address.
+// namesAndAddresses splits DNS names and IP addresses, since clients do not look for an address
+// among the DNS names of a certificate.
 func namesAndAddresses(all []string) (names []string, addresses []net.IP) {
 	for _, n := range all {
 		if ip := net.ParseIP(n); ip != nil {
@@ -148,7 +148,8 @@ func namesAndAddresses(all []string) (names []string, addresses []net.IP) {
 }
 
 func selfSigned(c *x509.Certificate) bool {
-	return bytes.Equal(c.RawIssuer, c.RawSubject) && c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
+	return bytes.Equal(c.RawIssuer, c.RawSubject) &&
+		c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 }
 
 func later(a, b time.Time) time.Time {

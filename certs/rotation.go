@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// unseenLeaf is how long a CA stays trusted that is offered no more and of which no certificate was
-// seen: a process that has only ca.crt cannot know what is served elsewhere. Mounted Secrets follow
-// within minutes.
+// unseenLeaf is how long a CA stays trusted that is no longer offered and of which no certificate
+// was seen: a process that has only ca.crt does not know what is served elsewhere. Mounted Secrets
+// follow within minutes.
 const unseenLeaf = 24 * time.Hour
 
-// rotation is what certificates and CAs that others make go through: which certificate is served,
-// which CAs are trusted. It is a value: time is an argument.
+// rotation decides which certificate is served, and which CAs are trusted. It has no clock: time is
+// an argument.
 type rotation struct {
 	settle  time.Duration
-	cas     []*trustedCA // those offered now, as offered, before those that were
+	cas     []*trustedCA // first those that are offered, in their order, then those that were
 	serving *tls.Certificate
-	next    *tls.Certificate // replaces serving once its CA has settled; nil when there is nothing to replace
+	next    *tls.Certificate // replaces serving once its CA has settled; nil if there is none
 }
 
 type trustedCA struct {
 	cert    *x509.Certificate
 	since   time.Time // when it came into the bundle; zero if it was there from the first
 	offered bool
-	until   time.Time // when it leaves, once it is not offered any more
-	leaves  time.Time // the end of the last certificate that was seen under it; zero for none
+	until   time.Time // when it leaves the bundle, once it is not offered any more
+	leaves  time.Time // when the last certificate seen under it expires; zero if none was seen
 }
 
-// trust takes what is offered as the CAs from now on. Those before stay while certificates under
-// them may be served.
+// trust sets the CAs that are offered from now on. Earlier ones stay while certificates under them
+// may be served.
 func (t *rotation) trust(now time.Time, offered []*x509.Certificate) {
 	since := now
 	if len(t.cas) == 0 {
@@ -62,8 +62,7 @@ func (t *rotation) trust(now time.Time, offered []*x509.Certificate) {
 	t.cas = append(cas, t.cas...)
 }
 
-// remember takes CAs that were trusted before, by another process: certificates under them may be
-// served.
+// remember adds CAs that another process trusted: certificates under them may be served.
 func (t *rotation) remember(now time.Time, before []*x509.Certificate) {
 	for _, cert := range before {
 		if !slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return c.cert.Equal(cert) }) {
@@ -72,7 +71,7 @@ func (t *rotation) remember(now time.Time, before []*x509.Certificate) {
 	}
 }
 
-// note remembers how long certificates of this chain may be served, here or elsewhere.
+// note remembers until when a certificate may be served, here or elsewhere.
 func (t *rotation) note(chain []*x509.Certificate) {
 	for _, ca := range t.cas {
 		if signs(ca.cert, chain) {
@@ -81,7 +80,7 @@ func (t *rotation) note(chain []*x509.Certificate) {
 	}
 }
 
-// offer takes a certificate to be served when the time has come.
+// offer sets the certificate that is to be served when its CA has settled.
 func (t *rotation) offer(pair *tls.Certificate) {
 	if t.serving == nil {
 		t.serving = pair
@@ -93,7 +92,8 @@ func (t *rotation) offer(pair *tls.Certificate) {
 	}
 }
 
-// turn drops what is over and serves what has settled.
+// turn drops CAs whose time is over, and reports whether the next certificate is served from now
+// on.
 func (t *rotation) turn(now time.Time) (switched bool) {
 	t.cas = slices.DeleteFunc(t.cas, func(c *trustedCA) bool { return !c.offered && !now.Before(c.until) })
 	if t.next == nil || t.whyNot(now) != "" {
@@ -103,10 +103,10 @@ func (t *rotation) turn(now time.Time) (switched bool) {
 	return true
 }
 
-// whyNot says why the next certificate is not served yet; empty means that it is to be.
+// whyNot returns why the next certificate is not served yet; empty if it is to be.
 func (t *rotation) whyNot(now time.Time) string {
 	if !now.Before(t.serving.Leaf.NotAfter) {
-		return "" // whatever it is, it is not worse
+		return "" // what is served has expired, and the next is no worse
 	}
 	if !now.Before(t.next.Leaf.NotAfter) {
 		return "it has expired, and what is served has not"
@@ -131,11 +131,11 @@ func (t *rotation) whyNot(now time.Time) string {
 	return why
 }
 
-// waitsForCA is the only reason of whyNot that passes by itself.
+// waitsForCA is the reason of whyNot that passes by itself.
 const waitsForCA = "its CA is new, and has to be in the webhook configurations first"
 
-// known says whether the API server can know what is served. Without any CA that is for others to
-// care about.
+// known reports whether the API server can verify what is served. Without any CA, that is not for
+// this process to judge.
 func (t *rotation) known() bool {
 	if t.serving == nil || len(t.cas) == 0 {
 		return true
@@ -144,7 +144,7 @@ func (t *rotation) known() bool {
 	return err == nil && slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return signs(c.cert, chain) })
 }
 
-// bundle is what to trust; nothing as long as all there is is what another process trusted.
+// bundle returns what to trust. It is empty while all CAs are only remembered.
 func (t *rotation) bundle() []byte {
 	if !slices.ContainsFunc(t.cas, func(c *trustedCA) bool { return c.offered }) {
 		return nil

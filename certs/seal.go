@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 )
 
-// Seal is by what those who know the key know that one of them wrote a text: an HMAC-SHA256. The
-// key is in the Secret of the token and, unlike the token, nowhere else. False while it is not
-// known.
+// Seal returns an HMAC-SHA256 of a text, by which processes that have the key know that one of them
+// wrote it. The key is in the Secret of the token and, unlike the token, nowhere else. It returns
+// false while the key is not known.
 func (t *Token) Seal(text string) (seal string, ok bool) {
 	t.mu.Lock()
 	key := t.have.seal
@@ -21,7 +21,7 @@ func (t *Token) Seal(text string) (seal string, ok bool) {
 	return hex.EncodeToString(m.Sum(nil)), true
 }
 
-// Sealed tells whether a text was sealed by a process that knows the key.
+// Sealed reports whether a process that has the key sealed a text.
 func (t *Token) Sealed(text, seal string) bool {
 	want, ok := t.Seal(text)
 	return ok && hmac.Equal([]byte(seal), []byte(want))

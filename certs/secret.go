@@ -13,11 +13,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// secretWatch follows one Secret. What matters is what it is now: whoever is slow misses what was
-// between.
+// secretWatch follows one Secret. A slow reader gets only the latest state.
 type secretWatch struct {
 	found  chan *corev1.Secret // the latest; nil when it is gone
-	failed chan error          // the latest reason for which there is no news
+	failed chan error          // the latest error of the watch
 }
 
 func watchSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (*secretWatch, error) {
@@ -44,9 +43,11 @@ func watchSecret(ctx context.Context, client kubernetes.Interface, namespace, na
 	return w, nil
 }
 
-// follow tells what the Secret is until ctx ends. what says whose Secret it is; then is called after
-// each news, and every so often besides.
-func (w *secretWatch) follow(ctx context.Context, what string, every time.Duration, reports *reporter, see func(*corev1.Secret), then func()) {
+// follow passes the Secret to see whenever it changes, until ctx ends. what says in messages whose
+// Secret it is. then is called after each change, and every so often.
+func (w *secretWatch) follow(
+	ctx context.Context, what string, every time.Duration, reports *reporter, see func(*corev1.Secret), then func(),
+) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -70,8 +71,8 @@ func (w *secretWatch) see(o any) {
 	}
 }
 
-// replace puts v into a channel that holds one, instead of what has not been taken. It has one
-// caller at a time.
+// replace puts v into a channel that holds one value, in place of one that was not taken. It has
+// one caller at a time.
 func replace[T any](ch chan T, v T) {
 	select {
 	case <-ch:

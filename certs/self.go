@@ -22,53 +22,51 @@ const (
 	defaultCADuration   = 365 * 24 * time.Hour
 	defaultLeafDuration = 7 * 24 * time.Hour
 
-	// alone is how long a process leaves it to the one that writes webhook configurations to have a
-	// new CA sign: as long as that one is away, the API server is not told about new CAs.
+	// alone is how long a process leaves it to the administering process to sign with a new CA:
+	// while that one is away, nobody tells the API server about new CAs.
 	alone = time.Hour
 
-	// checkEvery is how often time is looked at. It is the wall clock's: a timer does not run in a
-	// suspended machine.
+	// checkEvery is how often the wall clock is read: a timer does not run in a suspended machine.
 	checkEvery = time.Second
 )
 
-// What the Secret of Weir's own CA holds besides the newest CA (tls.crt, tls.key) and what to trust
-// (ca.crt): the certificate that all processes serve.
+// The entries of the Secret of Weir's own CA with the certificate that all processes serve. Its other
+// entries are the newest CA (tls.crt, tls.key) and the bundle (ca.crt).
 const (
 	servedCertKey = "serving.crt"
 	servedKeyKey  = "serving.key"
 )
 
-// SelfOptions are those of Weir's own CA.
+// SelfOptions are the options of Weir's own CA.
 type SelfOptions struct {
 	Config          *rest.Config
 	Namespace, Name string   // of the Secret
 	Names           []string // of the certificate: DNS names, and addresses
-	// Administer has a new CA sign as soon as it has settled: this process tells the API server of
-	// it. It also sees to it that the certificate is for these names.
+	// Administer is set in the process that tells the API server about CAs. It signs with a new CA
+	// as soon as that has settled, and makes sure that the certificate is for these names.
 	Administer bool
-	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA is
-	// replaced when a third of its time is left, a certificate likewise.
+	// CADuration and LeafDuration are 365 and 7 days if zero. All processes need the same. A CA and
+	// a certificate are replaced when a third of their time is left.
 	CADuration, LeafDuration time.Duration
 	// Settle is how long a new CA is in the bundle before it signs, 30 s if zero.
 	Settle time.Duration
 	Log    logr.Logger
 }
 
-// self is Weir's own CA in a Secret. Any process writes what is due; whoever is slower finds it
-// written.
+// self is Weir's own CA in a Secret. Any process writes what is due; a slower one finds it written.
 type self struct {
 	holder
 	o      SelfOptions
 	client kubernetes.Interface
 
-	found *corev1.Secret    // nil: there is none
-	last  map[string][]byte // what it held when it was last seen
-	ca    []byte            // the newest CA of it, and
-	since time.Time         // when this process first saw that: clocks of others do not count
+	found *corev1.Secret    // nil if there is none
+	last  map[string][]byte // its data when it was last seen
+	ca    []byte            // its newest CA
+	since time.Time         // when this process first saw ca: clocks of others do not count
 }
 
-// Self makes and uses Weir's own CA in a Secret. Any number of processes may start at once: the API
-// server takes one of their CAs, and all use that.
+// Self returns a Source that makes and uses Weir's own CA in a Secret. Any number of processes may
+// start at once: the API server takes one of their CAs, and all use that.
 func Self(o SelfOptions) Source {
 	if o.CADuration == 0 {
 		o.CADuration = defaultCADuration
@@ -103,7 +101,7 @@ func (s *self) Start(ctx context.Context) error {
 	return nil
 }
 
-// see takes the Secret as it is. One that is lost, or broken, changes nothing about what is served.
+// see reads the Secret. One that is lost, or broken, does not change what is served.
 func (s *self) see(found *corev1.Secret) {
 	now := time.Now()
 	if s.found = found; found == nil {
@@ -117,8 +115,8 @@ func (s *self) see(found *corev1.Secret) {
 	s.take(now, parse(where, found.Data[servedCertKey], found.Data[servedKeyKey], found.Data[caKey]))
 }
 
-// write brings the Secret to what it ought to be. Whoever was faster has written the same; the
-// watch shows it.
+// write makes the Secret what it ought to be. If another process was faster, it wrote the same, and
+// the watch shows that.
 func (s *self) write(ctx context.Context) {
 	want, err := s.want(time.Now())
 	if err == nil && want != nil {
@@ -138,8 +136,8 @@ func (s *self) write(ctx context.Context) {
 	s.reports.report("write the CA and its certificate to their Secret", err)
 }
 
-// want is the Secret as it ought to be, nil if it is. In place of one that was lost there is another
-// CA: perhaps that is why it was deleted. What is served goes on meanwhile.
+// want returns the Secret as it ought to be, nil if it is. A lost Secret is replaced with another
+// CA, since it may have been deleted for that. What is served goes on meanwhile.
 func (s *self) want(now time.Time) (*corev1.Secret, error) {
 	out := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: s.o.Name,
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}}
@@ -156,19 +154,19 @@ func (s *self) want(now time.Time) (*corev1.Secret, error) {
 	return out, err
 }
 
-// next is what the Secret ought to hold, nil if it does. It is first seen what is trusted, and
-// served once that has settled:
+// next returns the data that the Secret ought to hold, nil if it does. A new CA is first trusted,
+// and signs once it has settled:
 //
 //	trusted    old ───────────────┐
 //	               new ──────────────────────▶
 //	served     old ───────────────┐
 //	                              └ new ─────▶
 //
-// Since when the newest CA is trusted is an argument. Processes trust the old one for as long as
+// since is when this process first saw the newest CA. Processes trust the old one for as long as
 // certificates under it may be served.
 func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[string][]byte, error) {
 	ca, served := pairIn(data, certKey, keyKey), pairIn(data, servedCertKey, servedKeyKey)
-	before, _ := parseCerts(data[caKey]) // what is broken is trusted by those who have read it
+	before, _ := parseCerts(data[caKey]) // if it is broken, processes trust what they read before
 	out := maps.Clone(data)
 	if out == nil {
 		out = map[string][]byte{}
@@ -205,9 +203,9 @@ func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[st
 	return out, nil
 }
 
-// resigns tells whether it is time for another certificate. With a new CA this process waits until
-// that has settled, and longer where another process tells the API server of it, but not until
-// there is too little time left to do so in peace.
+// resigns reports whether it is time for another certificate. With a new CA the administering
+// process waits until that has settled. Others wait longer, unless the certificate is close to its
+// end.
 func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, trusted []*x509.Certificate,
 	served *tls.Certificate) bool {
 	switch {
@@ -215,7 +213,7 @@ func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, truste
 		return true
 	case signed(ca, served.Leaf):
 		return spent(served.Leaf, now, 3)
-	case len(trusted) == 1: // what has signed it is not known
+	case len(trusted) == 1: // its CA is not known
 		return true
 	case o.Administer:
 		return !now.Before(since.Add(o.Settle))
@@ -223,12 +221,12 @@ func (o *SelfOptions) resigns(now, since time.Time, ca *x509.Certificate, truste
 	return !now.Before(since.Add(alone)) || spent(served.Leaf, now, 6)
 }
 
-// spent tells whether no more than one of so many parts of a certificate's time is left.
+// spent reports whether at most one of so many parts of a certificate's time is left.
 func spent(c *x509.Certificate, now time.Time, parts time.Duration) bool {
 	return !now.Before(c.NotAfter.Add(c.NotAfter.Sub(c.NotBefore) / -parts))
 }
 
-// signed tells whether a CA of ours has signed a certificate of ours.
+// signed reports whether a CA of ours has signed a certificate of ours.
 func signed(ca, leaf *x509.Certificate) bool {
 	return bytes.Equal(ca.SubjectKeyId, leaf.AuthorityKeyId)
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 )
 
-// TokenOptions are those of a Token.
+// TokenOptions are the options of a Token.
 type TokenOptions struct {
 	Config          *rest.Config
 	Namespace, Name string // of the Secret
 	// Make makes the Secret if there is none. Processes that only serve wait for it.
 	Make bool
-	// Settle is how long a new token is taken before it is written, 30 s if zero.
+	// Settle is how long a new token is accepted before it is written, 30 s if zero.
 	Settle time.Duration
 	Log    logr.Logger
 }
 
-// Token is the part of the webhook's URLs that only the webhook configurations tell: the API server
-// shows the webhook no certificate unless its administrator has it do so, so this is how it is
-// known. It is in a Secret of its own, whichever way certificates come. Another follows the loss of
-// the Secret:
+// Token is the part of the webhook's URLs that only the webhook configurations hold. By it the
+// webhook knows the API server, which shows a certificate only if its administrator configures one.
+// It is in a Secret of its own, whatever the source of certificates. If the Secret is lost, another
+// token follows:
 //
 //	taken      old ────────────────────────────────┐ the new one is written everywhere, and that has settled
 //	               new ─────────────────────────────────────▶
@@ -43,13 +43,13 @@ type Token struct {
 
 	mu      sync.Mutex
 	client  kubernetes.Interface
-	found   *corev1.Secret // nil: there is none
-	have    tokens         // outlives a Secret that is lost
+	found   *corev1.Secret // nil if there is none
+	have    tokens         // kept if the Secret is lost
 	stage   stage
 	changed await.Change // when have changes
 }
 
-// NewToken prepares a Token; Start follows its Secret.
+// NewToken returns a Token. Start follows its Secret.
 func NewToken(o TokenOptions) *Token {
 	if o.Settle == 0 {
 		o.Settle = settle
@@ -58,7 +58,7 @@ func NewToken(o TokenOptions) *Token {
 	return &Token{o: o, reports: reporter{log: o.Log}}
 }
 
-// Start keeps the token that of the Secret until ctx ends.
+// Start follows the Secret until ctx ends.
 func (t *Token) Start(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.o.Config)
 	if err != nil {
@@ -87,8 +87,8 @@ func (t *Token) kept() bool {
 	return t.found != nil
 }
 
-// make makes the Secret. One that was lost begins with another token: perhaps that is why it was
-// deleted.
+// make makes the Secret. It gets another token than a lost one, since that may have been deleted
+// for it.
 func (t *Token) make(ctx context.Context) error {
 	t.mu.Lock()
 	fresh := tokens{freshToken(), t.have.now, freshToken()}
@@ -107,8 +107,7 @@ func (t *Token) make(ctx context.Context) error {
 	return nil
 }
 
-// see takes the Secret as it is. One that is gone, or holds no token, changes nothing for those who
-// call.
+// see reads the Secret. If it is gone, or has no token, the tokens stay as they are.
 func (t *Token) see(found *corev1.Secret) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +131,7 @@ func (t *Token) takeLocked(fresh tokens) {
 	t.changed.Notify()
 }
 
-// Takes tells whether a token is one that the webhook configurations may hold.
+// Takes reports whether the webhook configurations may hold a token.
 func (t *Token) Takes(token string) bool {
 	t.mu.Lock()
 	have := t.have
@@ -140,16 +139,15 @@ func (t *Token) Takes(token string) bool {
 	return have.take(token)
 }
 
-// Changed returns a channel that is closed when another token is known.
+// Changed returns a channel that is closed when the tokens change.
 func (t *Token) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed.Next()
 }
 
-// Next is the token to write into the webhook configurations, which hold those that are written
-// now. It is for the one process that writes them, and moves a replacement on by a step when its
-// time has come.
+// Next returns the token to write into the webhook configurations, which hold those that are
+// written. It is for the one process that writes them, and moves a replacement on when it is time.
 func (t *Token) Next(ctx context.Context, written []string) (string, error) {
 	t.mu.Lock()
 	client, found, have, now := t.client, t.found, t.have, time.Now()

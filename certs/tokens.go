@@ -10,14 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// freshToken is 130 bits of chance, in lower case: in the path of a Service's webhook each segment
-// must be a DNS label, and the API server refuses configurations that are not so.
+// freshToken returns 130 random bits in lower case. Each segment of the path of a Service's webhook
+// must be a DNS label, or the API server refuses the configuration.
 func freshToken() string { return strings.ToLower(rand.Text()) }
 
-// tokens are what a Secret of a Token says. They are a value: time is an argument.
+// tokens are the content of a Token's Secret. They have no clock: time is an argument.
 type tokens struct {
 	now    string // the newest
-	before string // the one that it replaces; empty once no client is told it any more
+	before string // the one that it replaces; empty once no configuration has it any more
 	seal   string // the key of seals, which is part of no path
 }
 
@@ -28,17 +28,18 @@ const (
 	sealKey   = "seal"
 )
 
-// stage is how far a replacement is, as a process has seen it: clocks of others do not count.
+// stage is how far a replacement is, as this process has seen it: clocks of others do not count.
 type stage struct {
 	since   time.Time // when now was first seen
-	written time.Time // when it was first seen in all webhook configurations; zero: not yet
+	written time.Time // when it was first seen in all webhook configurations; zero if not yet
 }
 
-// next is what the tokens ought to be, and which of them to write, while these are written.
+// next returns what the tokens ought to be, and which of them to write, if written are in the
+// webhook configurations.
 func (t tokens) next(at time.Time, s stage, wait time.Duration, written []string) (want tokens, write string) {
 	settled := !at.Before(s.since.Add(wait))
 	want = t
-	if t.seal == "" { // also in a Secret of before there was one
+	if t.seal == "" { // older Secrets have none
 		want.seal = freshToken()
 	}
 	switch {
@@ -51,18 +52,17 @@ func (t tokens) next(at time.Time, s stage, wait time.Duration, written []string
 		want.before = ""
 	}
 	if !settled && want.before != "" && slices.Contains(written, want.before) {
-		return want, want.before // those who serve have yet to learn of the new one
+		return want, want.before // processes that serve may not know the new one yet
 	}
 	return want, want.now
 }
 
-// everywhere tells whether nothing else is written.
+// everywhere reports whether no other token is written.
 func (t tokens) everywhere(written []string) bool {
 	return !slices.ContainsFunc(written, func(w string) bool { return w != t.now })
 }
 
-// take tells whether a token may be in the webhook configurations. It takes as long for one that is
-// nearly right as for any other.
+// take reports whether a token may be in the webhook configurations, in constant time.
 func (t tokens) take(token string) bool {
 	equal := func(known string) bool {
 		return known != "" && subtle.ConstantTimeCompare([]byte(token), []byte(known)) == 1
@@ -81,7 +81,7 @@ func (t tokens) data() map[string][]byte {
 	return d
 }
 
-// tokensIn is the zero value for a Secret that holds none.
+// tokensIn returns the tokens of a Secret, zero if it has none.
 func tokensIn(s *corev1.Secret) tokens {
 	t := tokens{string(s.Data[tokenKey]), string(s.Data[beforeKey]), string(s.Data[sealKey])}
 	if !usable(t.now) {
@@ -96,7 +96,7 @@ func tokensIn(s *corev1.Secret) tokens {
 	return t
 }
 
-// usable tells whether a text can be a token: one segment of a path, and too long to be guessed.
+// usable reports whether a text can be a token: one segment of a path, and too long to be guessed.
 func usable(token string) bool {
 	const least, most = 20, 64
 	return len(token) >= least && len(token) <= most && !slices.ContainsFunc([]byte(token), func(c byte) bool {
