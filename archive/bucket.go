@@ -22,9 +22,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// BucketSecret is the name of the Secret, in Weir's namespace, that says which bucket trees are
-// shipped to: endpoint (HOST or HOST:PORT), bucket, accessKey and secretKey, and where they are
-// needed region, ca (PEM), and insecure: "true" for HTTP.
+// BucketSecret is the name of the Secret, in Weir's namespace, that names the bucket to which trees
+// are shipped. It has endpoint (HOST or HOST:PORT), bucket, accessKey and secretKey, and where they
+// are needed region, ca (PEM), and insecure: "true" for HTTP.
 const BucketSecret = "weir-archive-bucket"
 
 // ErrNoBucket says that the cluster has no BucketSecret.
@@ -36,7 +36,7 @@ type Bucket struct {
 	name   string
 }
 
-// Bucket is the one that BucketSecret names. ErrNoBucket: there is none.
+// Bucket returns the bucket that BucketSecret names, or ErrNoBucket if there is none.
 func (s *Store) Bucket(ctx context.Context) (*Bucket, error) {
 	secret, err := s.secret(ctx, BucketSecret)
 	if apierrors.IsNotFound(err) {
@@ -74,7 +74,8 @@ func newBucket(secret *corev1.Secret) (*Bucket, error) {
 	return &Bucket{client: client, name: of("bucket")}, err
 }
 
-// Cluster tells clusters apart that share a bucket: the uid of the namespace kube-system.
+// Cluster returns what identifies the cluster in a shared bucket: the uid of the namespace
+// kube-system.
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	namespaces := s.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	u, err := namespaces.Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
@@ -84,8 +85,8 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 	return string(u.GetUID()), nil
 }
 
-// Ship copies the chunks of a tree to a bucket, below a prefix that is the cluster's, and notes in
-// the tree's status that they are there. After that nobody reads the ArchiveChunks.
+// Ship copies the chunks of a tree to a bucket, below the cluster's prefix, and notes that in the
+// tree's status. After that nobody reads the ArchiveChunks.
 func (s *Store) Ship(ctx context.Context, b *Bucket, cluster string, tree *v1beta1.DeletedTree) error {
 	prefix := cluster + "/" + tree.Name
 	for c, err := range s.chunks(ctx, tree) {
@@ -101,8 +102,8 @@ func (s *Store) Ship(ctx context.Context, b *Bucket, cluster string, tree *v1bet
 	return s.updateStatus(ctx, tree)
 }
 
-// DropShipped deletes the ArchiveChunks of a tree of which the bucket gives back the same. If it
-// does not, the status was not true, and a tree of which the cluster has all is to be shipped again.
+// DropShipped deletes the ArchiveChunks of a tree after reading the same from the bucket. If they
+// differ, the status was wrong, and a tree that the cluster has as a whole is to be shipped again.
 func (s *Store) DropShipped(ctx context.Context, b *Bucket, tree *v1beta1.DeletedTree) error {
 	var left []int32
 	var differs error
@@ -141,13 +142,13 @@ func (s *Store) DropShipped(ctx context.Context, b *Bucket, tree *v1beta1.Delete
 	return nil
 }
 
-// read is one chunk of a tree that was shipped.
+// read returns one chunk of a tree that was shipped.
 func (b *Bucket) read(ctx context.Context, tree *v1beta1.DeletedTree, sequence int32) (Chunk, error) {
 	name := objectName(tree.Status.BucketPrefix, sequence)
 	object, err := b.client.GetObject(ctx, b.name, name, minio.GetObjectOptions{})
 	var sealed []byte
 	if err == nil {
-		defer func() { _ = object.Close() }() // it was read
+		defer func() { _ = object.Close() }()
 		sealed, err = io.ReadAll(io.LimitReader(object, MostSealed+1))
 	}
 	if err != nil {
@@ -156,7 +157,7 @@ func (b *Bucket) read(ctx context.Context, tree *v1beta1.DeletedTree, sequence i
 	return Chunk{Sequence: sequence, Last: sequence == tree.Status.Chunks-1, Sealed: sealed}, nil
 }
 
-// Trees are the names of the trees of which a cluster has something in the bucket.
+// Trees returns the names of the trees of which a cluster has something in the bucket.
 func (b *Bucket) Trees(ctx context.Context, cluster string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -195,8 +196,8 @@ func objectName(prefix string, sequence int32) string {
 	return fmt.Sprintf("%s/%05d", prefix, sequence)
 }
 
-// chunk reads a chunk from where it is, which may have changed since the tree was read. The bucket
-// is opened when it is needed first.
+// chunk reads a chunk from where it is, which may have changed since the tree was read. It opens
+// the bucket when it needs it first.
 func (s *Store) chunk(ctx context.Context, tree *v1beta1.DeletedTree, sequence int32, bucket **Bucket) (Chunk, error) {
 	if tree.Status.BucketPrefix == "" {
 		c, err := s.clusterChunk(ctx, tree.Name, sequence)

@@ -8,13 +8,13 @@ import (
 	"fmt"
 )
 
-// keySize is that of AES-256.
+// keySize is the size of an AES-256 key, in bytes.
 const keySize = 32
 
 // Key seals the chunks of one tree, or wraps the keys of trees.
 type Key struct{ aead cipher.AEAD }
 
-// NewKey makes a key of bytes that NewKeyBytes made.
+// NewKey returns a key of bytes from NewKeyBytes.
 func NewKey(b []byte) (Key, error) {
 	if len(b) != keySize {
 		return Key{}, fmt.Errorf("a key has %d bytes, not %d", len(b), keySize)
@@ -27,14 +27,14 @@ func NewKey(b []byte) (Key, error) {
 	return Key{aead}, err
 }
 
-// NewKeyBytes are those of a new key.
+// NewKeyBytes returns the bytes of a new key.
 func NewKeyBytes() []byte {
 	b := make([]byte, keySize)
 	_, _ = rand.Read(b) // never fails
 	return b
 }
 
-// NewTreeKey makes the key of a tree, and wraps it.
+// NewTreeKey returns a new key for a tree, and the same wrapped.
 func (k Key) NewTreeKey(tree string) (key Key, wrapped []byte, err error) {
 	b := NewKeyBytes()
 	key, err = NewKey(b)
@@ -45,7 +45,8 @@ func (k Key) NewTreeKey(tree string) (key Key, wrapped []byte, err error) {
 func (k Key) TreeKey(tree string, wrapped []byte) (Key, error) {
 	b, err := k.aead.Open(nil, nil, wrapped, []byte(tree))
 	if err != nil {
-		return Key{}, errors.New("the archive's key does not unwrap the key of the tree: it was wrapped by another, or altered")
+		return Key{}, errors.New("the archive's key does not unwrap the key of the tree: " +
+			"it was wrapped by another, or altered")
 	}
 	return NewKey(b)
 }

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mostBytes is how large an object may be. The API server takes 3 MiB at most; of an aggregated API
-// it may be more.
+// mostBytes bounds an object. The API server takes 3 MiB at most; an object of an aggregated API
+// may be larger.
 const mostBytes = 32 << 20
 
 // Object is an object as the API server gave it.
 type Object struct {
 	Resource schema.GroupVersionResource
 	Raw      []byte // JSON
-	// Again is an object that was recorded before, and has changed since: the last record counts.
-	// It is not read back.
+	// Again is set if the object was recorded before, and has changed since: the last record counts.
+	// It is not stored.
 	Again bool
 }
 
@@ -41,7 +41,7 @@ func (o Object) writeTo(w io.Writer) error {
 	return nil
 }
 
-// readObject is the next object; io.EOF: there is none, and the stream ends where one may end.
+// readObject returns the next object. The error is io.EOF if the stream ends between two objects.
 func readObject(r *bufio.Reader) (Object, error) {
 	if _, err := r.Peek(1); err != nil {
 		return Object{}, err
@@ -55,7 +55,9 @@ func readObject(r *bufio.Reader) (Object, error) {
 		return Object{}, fmt.Errorf("a record begins with %q, which is no resource", resource)
 	}
 	raw, err := readField(r, mostBytes)
-	return Object{Resource: schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}, Raw: raw}, err
+	return Object{
+		Resource: schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}, Raw: raw,
+	}, err
 }
 
 func readField(r *bufio.Reader, limit uint64) ([]byte, error) {

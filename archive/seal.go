@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// MostSealed is how many bytes a sealed chunk has at most. As JSON it is a third more, and etcd
-	// takes 1.5 MiB.
+	// MostSealed bounds a sealed chunk, in bytes. As JSON it is a third larger, and etcd takes
+	// 1.5 MiB.
 	MostSealed = 1 << 20
-	// mostPiece is how much is sealed at once: a nonce and a tag come with it.
+	// mostPiece is how much is sealed at once, without its nonce and tag.
 	mostPiece = MostSealed - 12 - 16
-	// window is how far compression looks back, which both ends hold in memory.
+	// window is how far compression looks back. Both ends hold it in memory.
 	window = 1 << 20
 )
 
@@ -28,7 +28,7 @@ type Chunk struct {
 	Sealed   []byte
 }
 
-// sealedWith is what a chunk is sealed with.
+// sealedWith returns what is authenticated with a chunk.
 func sealedWith(tree string, sequence int32, last bool) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{0}, uint32(sequence))
 	if last {
@@ -37,8 +37,8 @@ func sealedWith(tree string, sequence int32, last bool) []byte {
 	return append(b, tree...)
 }
 
-// Seal makes chunks of objects, one by one as they come. An error of the objects ends the chunks,
-// none of which is the last then.
+// Seal yields chunks of objects, as they come. An error of the objects ends the chunks, and none of
+// them is the last.
 func Seal(tree string, key Key, objects iter.Seq2[Object, error]) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		c := &cutter{tree: tree, key: key, yield: func(c Chunk) bool { return yield(c, nil) }}
@@ -48,7 +48,7 @@ func Seal(tree string, key Key, objects iter.Seq2[Object, error]) iter.Seq2[Chun
 	}
 }
 
-// errEnough: who takes the chunks wants no more.
+// errEnough says that the caller wants no more chunks.
 var errEnough = errors.New("no more chunks are wanted")
 
 // cutter cuts what is written to it into chunks.
@@ -61,7 +61,8 @@ type cutter struct {
 }
 
 func (c *cutter) all(objects iter.Seq2[Object, error]) error {
-	z, err := zstd.NewWriter(c, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
+	z, err := zstd.NewWriter(c, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *cutter) all(objects iter.Seq2[Object, error]) error {
 	return c.cut(true)
 }
 
-// Write keeps a whole piece until more comes: it may be the last.
+// Write keeps a whole piece until more comes, since it may be the last.
 func (c *cutter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -104,8 +105,8 @@ func (c *cutter) cut(last bool) error {
 	return nil
 }
 
-// Open is the objects of a tree whose chunks come in order. An error is the last that it yields:
-// what came before it is true, and is not all.
+// Open yields the objects of a tree whose chunks come in order. An error is the last that it
+// yields: the objects before it are right, but not all.
 func Open(tree string, key Key, chunks iter.Seq2[Chunk, error]) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		next, stop := iter.Pull2(chunks)
@@ -120,7 +121,7 @@ func Open(tree string, key Key, chunks iter.Seq2[Chunk, error]) iter.Seq2[Object
 		for r := bufio.NewReader(z); ; {
 			o, err := readObject(r)
 			switch {
-			case j.err != nil && !errors.Is(j.err, io.EOF): // what the others make of it says less
+			case j.err != nil && !errors.Is(j.err, io.EOF): // err follows from it, and says less
 				err = j.err
 			case errors.Is(err, io.EOF):
 				return
@@ -134,7 +135,7 @@ func Open(tree string, key Key, chunks iter.Seq2[Chunk, error]) iter.Seq2[Object
 	}
 }
 
-// joiner reads what is in chunks.
+// joiner reads the content of chunks.
 type joiner struct {
 	tree     string
 	key      Key
@@ -142,7 +143,7 @@ type joiner struct {
 	sequence int32
 	last     bool
 	piece    []byte
-	err      error // it is over
+	err      error // of the chunks; io.EOF after the last
 }
 
 func (j *joiner) Read(p []byte) (int, error) {
@@ -173,7 +174,8 @@ func (j *joiner) open() ([]byte, error) {
 	}
 	piece, err := j.key.aead.Open(nil, nil, c.Sealed, sealedWith(j.tree, c.Sequence, c.Last))
 	if err != nil {
-		return nil, fmt.Errorf("chunk %d of the archived tree %s does not open: it was sealed with another key or for another place, or altered", c.Sequence, j.tree)
+		return nil, fmt.Errorf("chunk %d of the archived tree %s does not open: "+
+			"it was sealed with another key or for another place, or altered", c.Sequence, j.tree)
 	}
 	j.sequence++
 	j.last = c.Last

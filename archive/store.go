@@ -23,14 +23,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// KeySecret is the name of the Secret with the archive's key, in Weir's namespace, and keyField
-// where it is in there.
+// KeySecret is the name of the Secret with the archive's key, in Weir's namespace, and keyField the
+// key's entry in it.
 const (
 	KeySecret = "weir-archive-key"
 	keyField  = "key"
 )
 
-// cleanUp is how long what was begun may be removed after it failed, whatever the context says.
+// cleanUp bounds the removal of a tree whose recording failed, even if the context has ended.
 const cleanUp = 10 * time.Second
 
 var (
@@ -39,28 +39,28 @@ var (
 	secretKind = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// ChunkKind is the kind of what a tree consists of.
+// ChunkKind is the kind of the parts of a tree.
 var ChunkKind = chunkKind.GroupResource()
 
-// Store is where trees are: objects of the cluster, read and written with the rights of a client,
-// and what was shipped to a bucket.
+// Store keeps trees: as objects of the cluster, read and written with the rights of a client, and
+// in a bucket.
 type Store struct {
-	// Room makes room for a chunk of a tree that is being written, or says why there is none; nil:
-	// there is. The tree's status counts what was written of it.
+	// Room makes room for a chunk of a tree that is being written, or returns why there is none. It
+	// may be nil. The tree's status counts what was written of it.
 	Room func(ctx context.Context, tree *v1beta1.DeletedTree, more int64) error
 
 	client    dynamic.Interface
 	namespace string
 }
 
-// NewStore makes a store; namespace is Weir's.
+// NewStore returns a store; namespace is Weir's.
 func NewStore(client dynamic.Interface, namespace string) *Store {
 	return &Store{client: client, namespace: namespace}
 }
 
-// Write records a tree, of which the spec is there, but for the key. It returns when all of it is
-// durable, with the tree as it is by then; of what fails nothing stays, if it can be removed. The
-// status tells in missed what objects had set there when they ended.
+// Write records a tree, whose spec is set except the key. It returns when all of it is durable, and
+// updates tree. The status that says so is written last; objects may add to it until they end. If
+// Write fails, it removes the tree, as far as it can.
 func (s *Store) Write(ctx context.Context, tree *v1beta1.DeletedTree, objects iter.Seq2[Object, error]) error {
 	archiveKey, err := s.writerKey(ctx)
 	if err != nil {
@@ -80,13 +80,13 @@ func (s *Store) Write(ctx context.Context, tree *v1beta1.DeletedTree, objects it
 	if err := s.fill(ctx, tree, key, objects); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 		defer cancel()
-		_ = s.Purge(ctx, tree) // one that stays is never durable
+		_ = s.Purge(ctx, tree) // if that fails, the tree stays and is never durable
 		return err
 	}
 	return nil
 }
 
-// fill writes the chunks, and then that they are there.
+// fill writes the chunks, and then the status that says they are there.
 func (s *Store) fill(ctx context.Context, tree *v1beta1.DeletedTree, key Key, objects iter.Seq2[Object, error]) error {
 	counts := map[string]int64{}
 	for c, err := range Seal(tree.Name, key, counting(objects, counts)) {
@@ -144,8 +144,8 @@ func counting(objects iter.Seq2[Object, error], counts map[string]int64) iter.Se
 	}
 }
 
-// Read is the objects of a tree, in the order in which they were written. An error is the last that
-// it yields.
+// Read yields the objects of a tree, in the order in which they were written. An error is the last
+// that it yields.
 func (s *Store) Read(ctx context.Context, name string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		tree, key, err := s.open(ctx, name)
@@ -157,7 +157,7 @@ func (s *Store) Read(ctx context.Context, name string) iter.Seq2[Object, error] 
 	}
 }
 
-// open finds a tree that is complete, and its key.
+// open returns a tree that is complete, and its key.
 func (s *Store) open(ctx context.Context, name string) (*v1beta1.DeletedTree, Key, error) {
 	tree, err := s.Get(ctx, name)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) chunks(ctx context.Context, tree *v1beta1.DeletedTree) iter.Seq2
 	}
 }
 
-// clusterChunk reads a chunk that was not shipped.
+// clusterChunk reads a chunk from the cluster.
 func (s *Store) clusterChunk(ctx context.Context, tree string, sequence int32) (Chunk, error) {
 	var c v1beta1.ArchiveChunk
 	name := chunkName(tree, sequence)
@@ -200,10 +200,12 @@ func (s *Store) clusterChunk(ctx context.Context, tree string, sequence int32) (
 	if err != nil {
 		return Chunk{}, fmt.Errorf("read ArchiveChunk %s: %w", name, err)
 	}
-	return Chunk{Sequence: ptr.Deref(c.Spec.Sequence, 0), Last: ptr.Deref(c.Spec.Last, false), Sealed: c.Spec.Sealed}, nil
+	return Chunk{
+		Sequence: ptr.Deref(c.Spec.Sequence, 0), Last: ptr.Deref(c.Spec.Last, false), Sealed: c.Spec.Sealed,
+	}, nil
 }
 
-// List is the catalogue.
+// List returns the catalogue.
 func (s *Store) List(ctx context.Context) ([]v1beta1.DeletedTree, error) {
 	u, err := s.client.Resource(treeKind).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -216,7 +218,7 @@ func (s *Store) List(ctx context.Context) ([]v1beta1.DeletedTree, error) {
 	return l.Items, nil
 }
 
-// Get is one entry of the catalogue.
+// Get returns one entry of the catalogue.
 func (s *Store) Get(ctx context.Context, name string) (*v1beta1.DeletedTree, error) {
 	tree := &v1beta1.DeletedTree{}
 	u, err := s.client.Resource(treeKind).Get(ctx, name, metav1.GetOptions{})
@@ -229,8 +231,8 @@ func (s *Store) Get(ctx context.Context, name string) (*v1beta1.DeletedTree, err
 	return tree, nil
 }
 
-// Purge deletes a tree: its key goes at once, so that nobody reads its chunks any more, and the
-// chunks are garbage. A tree that is gone is no error.
+// Purge deletes a tree. Its key goes at once, so that nobody can read its chunks any more, and
+// these become garbage. A tree that is gone is no error.
 func (s *Store) Purge(ctx context.Context, tree *v1beta1.DeletedTree) error {
 	background := metav1.DeletePropagationBackground
 	err := s.client.Resource(treeKind).Delete(ctx, tree.Name, metav1.DeleteOptions{
@@ -241,12 +243,12 @@ func (s *Store) Purge(ctx context.Context, tree *v1beta1.DeletedTree) error {
 	return nil
 }
 
-// Durable tells whether everything that goes with the root is recorded.
+// Durable reports whether everything that goes with the root is recorded.
 func Durable(tree *v1beta1.DeletedTree) bool {
 	return meta.IsStatusConditionTrue(tree.Status.Conditions, v1beta1.ConditionDurable)
 }
 
-// writerKey is the archive's key, which is made where there is none.
+// writerKey returns the archive's key, and makes it if there is none.
 func (s *Store) writerKey(ctx context.Context) (Key, error) {
 	key, err := s.key(ctx)
 	if apierrors.IsNotFound(err) {
@@ -272,7 +274,7 @@ func (s *Store) key(ctx context.Context) (Key, error) {
 	return NewKey(secret.Data[keyField])
 }
 
-// create creates an object, and reads into it what the API server made of it.
+// create creates an object, and updates it to what the API server returned.
 func (s *Store) create(ctx context.Context, r schema.GroupVersionResource, kind string, o metav1.Object) error {
 	u, err := toUnstructured(kind, o)
 	if err != nil {
@@ -298,8 +300,8 @@ func toUnstructured(kind string, o metav1.Object) (*unstructured.Unstructured, e
 	return u, nil
 }
 
-// nameOf is a name for the tree of an object: the object's, as far as an object may be named so,
-// and chance, so that no two trees ever have the same.
+// nameOf returns a unique name for the tree of an object: the object's own, as far as it is valid,
+// and random letters.
 func nameOf(root v1beta1.DeletedRoot) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
