@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// made are the kinds that controllers of Kubernetes make of others.
+// made are the kinds that controllers of Kubernetes make for others: "OWNER KIND".
 var made = map[string]bool{
 	"Deployment ReplicaSet":          true,
 	"StatefulSet ControllerRevision": true,
@@ -23,8 +23,8 @@ var made = map[string]bool{
 	"Service EndpointSlice":          true,
 }
 
-// left is why an object is not made again, whatever is there: a controller makes it, or nothing
-// should.
+// left returns why an object is not made again, whatever is there: a controller makes it, or
+// nothing should.
 func (p *planning) left(i *item) string {
 	o := i.record.Object
 	switch i.ref.Kind.String() {
@@ -70,7 +70,8 @@ func (p *planning) left(i *item) string {
 	return p.derived(i)
 }
 
-// derived is why a controller of Kubernetes makes an object again: its owner is restored, or lives.
+// derived returns which controller of Kubernetes makes an object again, because its owner is
+// restored or lives.
 func (p *planning) derived(i *item) string {
 	o := metav1.GetControllerOf(i.record.Object)
 	if o == nil {
@@ -86,7 +87,7 @@ func (p *planning) derived(i *item) string {
 	return fmt.Sprintf("%s %s makes it", o.Kind, o.Name)
 }
 
-// selects tells whether a Service has a selector, of which endpoints are made.
+// selects reports whether a Service has a selector, from which endpoints are made.
 func (p *planning) selects(ref Ref) bool {
 	of := p.Live[ref]
 	if i := p.byRef[ref]; i != nil {

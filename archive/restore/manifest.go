@@ -13,20 +13,20 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// foreignFinalizers are those that their components add to every object that is to have them, and
-// that of the garbage collector. What others put there stays.
+// foreignFinalizers are those of the garbage collector, and those that components add to every
+// object that is to have them. All others are restored.
 var foreignFinalizers = []string{"foregroundDeletion", "orphan", v1beta1.Finalizer,
 	"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "customresourcecleanup.apiextensions.k8s.io",
 	"batch.kubernetes.io/job-tracking", "service.kubernetes.io/load-balancer-cleanup"}
 
-// ended are annotations that say something of the object that is gone.
+// ended are annotations about the object that is gone.
 var ended = []string{v1beta1.RestoredAnnotation, v1beta1.ArmedAtAnnotation,
 	v1beta1.ConfirmDeleteAnnotation, v1beta1.KeptAnnotation,
 	v1beta1.DrainAnnotation, v1beta1.DrainSinceAnnotation, v1beta1.DrainSealAnnotation,
 	"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"}
 
-// Manifest is an object as its user would write it: without what the API server and controllers
-// write, without owners, and without status.
+// Manifest returns an object as its user would write it: without what the API server and
+// controllers write, without owners, and without status.
 func Manifest(kind schema.GroupResource, o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	delete(out.Object, "status")
@@ -56,13 +56,13 @@ func Manifest(kind schema.GroupResource, o *unstructured.Unstructured) *unstruct
 			}
 		}
 	case pods:
-		unstructured.RemoveNestedField(out.Object, "spec", "nodeName") // which may be gone: it is scheduled anew
+		unstructured.RemoveNestedField(out.Object, "spec", "nodeName") // the node may be gone
 		unstructured.RemoveNestedField(out.Object, "spec", "ephemeralContainers")
 	}
 	return out
 }
 
-// dropLabel drops a label of a Job and of its pods.
+// dropLabel removes a label of a Job and of its pods.
 func dropLabel(job map[string]any, label string) {
 	unstructured.RemoveNestedField(job, "metadata", "labels", label)
 	unstructured.RemoveNestedField(job, "spec", "template", "metadata", "labels", label)
@@ -77,7 +77,7 @@ func annotate(o *unstructured.Unstructured, name, value string) {
 	o.SetAnnotations(annotations)
 }
 
-// takeOver has an object replace another one: exactly this one, whose owners and finalizers stay,
+// takeOver makes an object replace a live one, and only that one. Its owners and finalizers stay,
 // since somebody may rely on them.
 func takeOver(o, live *unstructured.Unstructured) {
 	o.SetUID(live.GetUID())
@@ -92,8 +92,8 @@ func takeOver(o, live *unstructured.Unstructured) {
 	o.SetFinalizers(finalizers)
 }
 
-// managersOf says who manages which fields of an object that is applied by a client, on the server's
-// side: a chart of Helm's. Else nil.
+// managersOf returns the field managers of an object that a client applies on the server, as Helm
+// does for a chart. It is nil for other objects.
 func managersOf(o *unstructured.Unstructured) (all []metav1.ManagedFieldsEntry) {
 	applied := false
 	for _, m := range o.GetManagedFields() {
@@ -108,7 +108,7 @@ func managersOf(o *unstructured.Unstructured) (all []metav1.ManagedFieldsEntry) 
 	return all
 }
 
-// Equal tells whether two objects of a kind are the same to their users.
+// Equal reports whether two objects of a kind are the same to their users.
 func Equal(kind schema.GroupResource, a, b *unstructured.Unstructured) bool {
 	a, b = Manifest(kind, a), Manifest(kind, b)
 	b.SetAPIVersion(a.GetAPIVersion())
@@ -117,8 +117,8 @@ func Equal(kind schema.GroupResource, a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
-// statusOf is the status that can be restored: that of a custom resource, without the generations
-// that it is of. They would hide the edits until the new object is as old.
+// statusOf returns the status that can be restored: that of a custom resource, without observed
+// generations. These would hide edits until the new object has as many.
 func statusOf(i *item) (status any, ok bool) {
 	status, ok = i.record.Object.Object["status"]
 	if !ok || !i.kind.Custom {
@@ -147,8 +147,8 @@ func withoutGenerations(v any) any {
 	return v
 }
 
-// WithoutAddresses is an object without the addresses and ports that the API server chooses where
-// none are asked for; false if it asks for none.
+// WithoutAddresses returns a Service without the addresses and ports that the API server chooses
+// where none are asked for; false if it asks for none.
 func WithoutAddresses(o *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
 	if o.GetKind() != "Service" || o.GetAPIVersion() != "v1" {
 		return nil, false
@@ -170,7 +170,7 @@ func WithoutAddresses(o *unstructured.Unstructured) (*unstructured.Unstructured,
 	return out, !equality.Semantic.DeepEqual(out.Object, o.Object)
 }
 
-// conditionIsTrue tells whether a status has a condition.
+// conditionIsTrue reports whether one of some conditions is true.
 func conditionIsTrue(o *unstructured.Unstructured, types ...string) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {

@@ -16,9 +16,9 @@ var (
 	jobs        = schema.GroupResource{Group: "batch", Resource: "jobs"}
 )
 
-// ranks is the order of kinds, where owners do not decide it. What others name comes before them:
-// pods would run without a NetworkPolicy or the defaults of a LimitRange that comes later. What is
-// in the way of others comes last.
+// ranks is the order of kinds where owners do not decide. What others name comes first: pods would
+// run without a NetworkPolicy or the defaults of a LimitRange that comes later. What may refuse
+// others comes last.
 var ranks = func() map[schema.GroupResource]int {
 	ranks := map[schema.GroupResource]int{}
 	for rank, kinds := range [][]string{
@@ -55,7 +55,7 @@ func rankOf(kind schema.GroupResource) int {
 	return ranks[schema.GroupResource{}]
 }
 
-// visit is how far an item has been put in order.
+// visit is how far the ordering of an item is.
 type visit int
 
 const (
@@ -64,10 +64,10 @@ const (
 	visited
 )
 
-// ordered has each step after those that it needs. An owner comes first, but for two cases, in which
-// the reference to it is added at the end: a cycle of owners is cut at the object that is met first;
-// and a claim, a Secret, or whatever else others name is there before a StatefulSet or an operator
-// is told to make it, which would make a new, empty one.
+// ordered returns each step after those that it needs. An owner comes first, with two exceptions,
+// in which the reference to it is added at the end. A cycle of owners is cut at the object that is
+// met first. And an owner of a later rank waits: a claim, a Secret, or whatever else others name
+// must be there before a StatefulSet or an operator would make a new, empty one.
 func (p *planning) ordered() []*Step {
 	for n, i := range p.items {
 		if n > 0 && rankOf(i.ref.Kind) != rankOf(p.items[n-1].ref.Kind) {
@@ -88,7 +88,7 @@ func (p *planning) visit(i *item) {
 	}
 	for _, need := range i.needs {
 		if need.state == visiting {
-			return // an owner of its own definition, or of its namespace: its turn comes after that
+			return // it owns its own definition or namespace, and comes after that
 		}
 		p.visit(need)
 	}
@@ -120,7 +120,7 @@ func (p *planning) visit(i *item) {
 	if len(later) > 0 {
 		last := &Step{Ref: s.Ref, Version: s.Version, UID: s.UID, Outcome: Patch,
 			Why: "now that all else is there", Links: later}
-		if s.Outcome == Patch { // all of it then
+		if s.Outcome == Patch { // the whole patch moves to the end
 			last.References, last.Links = s.References, append(s.Links, later...)
 			last.Status, last.Managers = s.Status, s.Managers
 			s.References, s.Links, s.Status, s.Managers = nil, nil, nil, nil

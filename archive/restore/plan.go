@@ -32,7 +32,7 @@ func RefOf(r Record) Ref {
 	return Ref{Kind: r.Resource.GroupResource(), Namespace: r.Object.GetNamespace(), Name: r.Object.GetName()}
 }
 
-// NamespaceOf is the namespace of an object; zero: it is in none.
+// NamespaceOf returns the namespace of an object; zero if it is in none.
 func NamespaceOf(r Ref) Ref {
 	if r.Namespace == "" {
 		return Ref{}
@@ -40,7 +40,7 @@ func NamespaceOf(r Ref) Ref {
 	return Ref{Kind: namespaces, Name: r.Namespace}
 }
 
-// String is resource.group/name, with the namespace before the name where there is one.
+// String returns resource.group/name, with the namespace before the name if there is one.
 func (r Ref) String() string {
 	if r.Namespace != "" {
 		return r.Kind.String() + "/" + r.Namespace + "/" + r.Name
@@ -48,7 +48,7 @@ func (r Ref) String() string {
 	return r.Kind.String() + "/" + r.Name
 }
 
-// MarshalJSON writes the kind as people do.
+// MarshalJSON writes the kind as resource.group.
 func (r Ref) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Kind      string `json:"kind"`
@@ -65,48 +65,48 @@ type Kind struct {
 	Kind       string
 	Versions   []string // the preferred one first
 	Namespaced bool
-	Custom     bool // no kind of Kubernetes' own
+	Custom     bool // not one of Kubernetes' own kinds
 	Status     bool // its status is a subresource
 
-	definition Ref // recorded, that has to be there first; zero: it is served already
+	definition Ref // the recorded definition that has to be there first; zero if it is served already
 }
 
-// A World is what a plan rests on.
+// A World is the input of a plan.
 type World struct {
 	Tree    string
-	Records []Record // of one object recorded twice the last one counts
+	Records []Record // if an object is recorded twice, the last record counts
 	Kinds   []Kind
-	// Live is what stands under the names that Names returns; Unread is why that is not known.
+	// Live is what has the names that Names returns; Unread is why that is not known.
 	Live   map[Ref]*unstructured.Unstructured
 	Unread map[Ref]string
 }
 
 // Options are what the user asks for.
 type Options struct {
-	Only    func(Ref) bool // nil: everything
-	Replace bool           // objects of others that stand under recorded names
-	Status  bool           // restore it, of custom resources
+	Only    func(Ref) bool // which objects to restore; nil for all
+	Replace bool           // replace other objects that have recorded names
+	Status  bool           // restore the status of custom resources
 }
 
 // Outcome is what becomes of a recorded object.
 type Outcome string
 
-// The outcomes. The first four are done by the executor.
+// The outcomes. The executor acts on the first four.
 const (
 	Create  Outcome = "create"
-	Replace Outcome = "replace" // what stands under its name
-	Patch   Outcome = "patch"   // what this restore made, and what is not all there yet
+	Replace Outcome = "replace" // another object that has its name
+	Patch   Outcome = "patch"   // an object that this restore made, but not completely
 	Free    Outcome = "free"    // a volume, for the claim that had it and is made again
 
 	There   Outcome = "there"
 	Left    Outcome = "left"    // on purpose: something else makes it, or nothing should
-	Taken   Outcome = "taken"   // its name, by another object
-	Ending  Outcome = "ending"  // what stands under its name is being deleted
+	Taken   Outcome = "taken"   // another object has its name
+	Ending  Outcome = "ending"  // what has its name is being deleted
 	Blocked Outcome = "blocked" // its kind, its version, or its namespace is not there
-	Unknown Outcome = "unknown" // what stands under its name could not be read
+	Unknown Outcome = "unknown" // what has its name could not be read
 )
 
-// Acts tells whether the executor does something.
+// Acts reports whether the executor does something.
 func (o Outcome) Acts() bool { return o == Create || o == Replace || o == Patch || o == Free }
 
 // A Link is a reference to an owner that an earlier step makes: its uid is known then.
@@ -122,32 +122,32 @@ type Step struct {
 	UID     types.UID `json:"uid"` // as recorded
 	Outcome Outcome   `json:"outcome"`
 	Why     string    `json:"why,omitempty"`
-	// Dropped are references that it is made without, and why; Notes are what else is otherwise than
-	// it was recorded.
+	// Dropped are references that it is made without, and why; Notes are its other differences from
+	// the record.
 	Dropped []string `json:"dropped,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
-	// Object is what is created, or what replaces; as recorded where nothing is written. References
-	// in it have the uids of living owners; Links are the others.
+	// Object is what is written, or the record if nothing is. Its references have the uids of living
+	// owners; Links are the others.
 	Object *unstructured.Unstructured `json:"-"`
 	Links  []Link                     `json:"links,omitempty"`
 	// References are added to an object that is there.
 	References []metav1.OwnerReference `json:"references,omitempty"`
-	// Status is written after the object, where it is a subresource; nil: none is.
+	// Status is written after the object, if it is a subresource. It may be nil.
 	Status any `json:"status,omitempty"`
 	// Managers are written after the object: they cannot be created. Without them whoever applies it
 	// on the server's side the next time has a conflict about each field. nil: nobody does.
 	Managers []metav1.ManagedFieldsEntry `json:"-"`
 	// Fresh says that a claim gets a new, empty volume.
 	Fresh bool `json:"fresh,omitempty"`
-	// Under is an owner, or the namespace, that was recorded; zero: neither was.
+	// Under is an owner, or the namespace, that was recorded; zero if neither was.
 	Under Ref `json:"under,omitzero"`
-	// Level is when: what needs nothing of each other has the same.
+	// Level is when the step is taken: steps of one level do not need each other.
 	Level int `json:"level"`
-	// Live is what stands under the name; nil: nothing.
+	// Live is what has the name now, or nil.
 	Live *unstructured.Unstructured `json:"-"`
-	// Definition has to be Established before; zero: its kind is served already.
+	// Definition has to be Established before; zero if the kind is served already.
 	Definition Ref `json:"definition,omitzero"`
-	// Refused is why the user may not do it; empty: nothing is known against it.
+	// Refused is why the user may not do it; empty if nothing is known against it.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -157,8 +157,8 @@ type Plan struct {
 	Steps []*Step `json:"steps"` // in order of their levels
 }
 
-// Names are the objects to read before a plan is made: those under recorded names, their owners,
-// and the volumes of claims.
+// Names returns the objects to read before a plan is made: those that have recorded names, their
+// owners and namespaces, and the volumes of claims.
 func Names(records []Record, kinds []Kind) []Ref {
 	found := map[Ref]bool{}
 	p := newPlanning(World{Records: records, Kinds: kinds}, Options{})
@@ -196,7 +196,7 @@ func Make(w World, o Options) *Plan {
 	return &Plan{Tree: w.Tree, Steps: p.ordered()}
 }
 
-// Acting are the steps that do something, in order.
+// Acting returns the steps that do something, in order.
 func (p *Plan) Acting() (list []*Step) {
 	for _, s := range p.Steps {
 		if s.Outcome.Acts() {
@@ -206,15 +206,15 @@ func (p *Plan) Acting() (list []*Step) {
 	return list
 }
 
-// Digest stands for all that would be done: another one if any of it changes.
+// Digest returns a hash of all that would be done.
 func (p *Plan) Digest() string {
 	h := sha256.New()
 	out := json.NewEncoder(h)
 	for _, s := range p.Acting() {
 		one := *s
-		one.Refused = "" // who asks changes nothing of the plan
+		one.Refused = "" // depends on the user, and not on the plan
 		if err := errors.Join(out.Encode(one), out.Encode(s.Object)); err != nil {
-			panic(err) // what came as JSON
+			panic(err) // it came as JSON
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]

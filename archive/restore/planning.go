@@ -19,9 +19,9 @@ type item struct {
 	record Record
 	kind   Kind
 	step   *Step
-	made   bool    // what stands under its name was made by this restore
-	needs  []*item // that must be there before it
-	owners []*item // that should: a reference can be added later
+	made   bool    // this restore made what has its name
+	needs  []*item // what must be there before it
+	owners []*item // what should be there before it: a reference can be added later
 	state  visit
 	level  int
 }
@@ -37,8 +37,8 @@ type planning struct {
 	byKind map[schema.GroupKind]schema.GroupResource
 	out    []*Step
 	last   []*Step // after everything else
-	floor  int     // the least level of what comes next; volumes are freed before all else
-	top    int     // the highest so far
+	floor  int     // the least level of the next steps; volumes are freed before all others
+	top    int     // the highest level so far
 }
 
 func newPlanning(w World, o Options) *planning {
@@ -75,7 +75,7 @@ func (p *planning) serve(k Kind) {
 
 func (p *planning) serves(gr schema.GroupResource) bool { _, ok := p.kinds[gr]; return ok }
 
-// defined is the kind that a recorded definition brings back.
+// defined returns the kind that a recorded definition brings back.
 func defined(i *item) (k Kind, ok bool) {
 	if i.ref.Kind != definitions {
 		return k, false
@@ -98,7 +98,7 @@ func defined(i *item) (k Kind, ok bool) {
 	return k, k.Kind != "" && len(k.Versions) > 0
 }
 
-// judge says what becomes of an object, whatever its owners are.
+// judge sets what becomes of an object, apart from its owners.
 func (p *planning) judge(i *item) {
 	old, live := i.record.Object, p.Live[i.ref]
 	s := &Step{Ref: i.ref, Version: i.record.Resource.Version, UID: old.GetUID(), Live: live, Object: old}
@@ -129,7 +129,8 @@ func (p *planning) judge(i *item) {
 		p.prepare(i)
 	case live.GetDeletionTimestamp() != nil:
 		s.Outcome = Ending
-		s.Why = "what has its name is being deleted: restore again when that is gone (kubectl weir why says what it waits for)"
+		s.Why = "what has its name is being deleted: " +
+			"restore again when that is gone (kubectl weir why says what it waits for)"
 	case live.GetUID() == old.GetUID():
 		s.Outcome, s.Why = There, "it was not deleted"
 	case i.made:
@@ -142,8 +143,8 @@ func (p *planning) judge(i *item) {
 		p.prepare(i)
 	default:
 		s.Outcome = Taken
-		s.Why = fmt.Sprintf("another object has its name, made at %s, and is kept; --diff shows both, --replace puts this one in its place",
-			madeAt(live))
+		s.Why = fmt.Sprintf("another object has its name, made at %s, and is kept; "+
+			"--diff shows both, --replace puts this one in its place", madeAt(live))
 	}
 }
 
@@ -151,7 +152,7 @@ func madeAt(o *unstructured.Unstructured) string {
 	return o.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// under is where an object is shown: below its first owner, or its namespace.
+// under returns where an object is shown: below its first recorded owner, or its namespace.
 func (p *planning) under(i *item) Ref {
 	for _, o := range i.record.Object.GetOwnerReferences() {
 		if ref, _ := p.ownerOf(i, o); p.byRef[ref] != nil {
@@ -166,8 +167,8 @@ func (p *planning) under(i *item) Ref {
 
 func (p *planning) mark(i *item) string { return p.Tree + "/" + string(i.record.Object.GetUID()) }
 
-// blocked is why an object cannot be made: its kind, the version in which it was recorded, or its
-// namespace is not there.
+// blocked returns why an object cannot be made: its kind, the version in which it was recorded, or
+// its namespace is not there.
 func (p *planning) blocked(i *item) string {
 	if !p.serves(i.ref.Kind) {
 		return "the cluster does not serve its kind: install what defines it, and restore again"
@@ -193,7 +194,7 @@ func (p *planning) blocked(i *item) string {
 	return ""
 }
 
-// prepare makes what is written.
+// prepare sets what is written.
 func (p *planning) prepare(i *item) {
 	s := i.step
 	s.Object = Manifest(i.ref.Kind, i.record.Object)
@@ -219,7 +220,7 @@ func (p *planning) prepare(i *item) {
 	p.prepareKind(i)
 }
 
-// ownerOf names the owner of a reference, or says why it names none.
+// ownerOf returns the owner that a reference names, or why it names none.
 func (p *planning) ownerOf(i *item, o metav1.OwnerReference) (Ref, string) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	kind, ok := p.kinds[p.byKind[schema.GroupKind{Group: gv.Group, Kind: o.Kind}]]
@@ -235,8 +236,8 @@ func (p *planning) ownerOf(i *item, o metav1.OwnerReference) (Ref, string) {
 	return ref, ""
 }
 
-// owner says which uid a reference gets: that of a living owner, or that which a step makes; or why
-// it is dropped.
+// owner returns the uid that a reference gets: that of a living owner, or the one that a step
+// makes. Otherwise it returns why the reference is dropped.
 func (p *planning) owner(i *item, o metav1.OwnerReference) (ref Ref, uid types.UID, makes bool, dropped string) {
 	ref, dropped = p.ownerOf(i, o)
 	if dropped != "" {
@@ -306,7 +307,7 @@ func (p *planning) resolve(i *item) {
 	p.complete(i, references)
 }
 
-// complete finds what an object lacks that this restore made.
+// complete sets what an object that this restore made still lacks.
 func (p *planning) complete(i *item, references []metav1.OwnerReference) {
 	s := i.step
 	s.References = references

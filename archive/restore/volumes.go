@@ -14,7 +14,7 @@ func volumeOf(claim *unstructured.Unstructured) string {
 	return name
 }
 
-// prepareKind makes what is written fit for its kind, where that depends on other objects.
+// prepareKind adapts what is written to its kind, where that depends on other objects.
 func (p *planning) prepareKind(i *item) {
 	s := i.step
 	switch i.ref.Kind {
@@ -29,15 +29,15 @@ func (p *planning) prepareKind(i *item) {
 	}
 }
 
-// free has a volume wait for a claim of the name that its claim had. Without the name it would go
-// to any claim.
+// free makes a volume wait for a claim with the name that its claim had. Without the name any claim
+// could get it.
 func free(volume *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "uid")
 	unstructured.RemoveNestedField(volume.Object, "spec", "claimRef", "resourceVersion")
 }
 
-// FreedBy is the patch by which a volume waits for a claim of the name that its claim had. What an
-// archive has changed of it so that it stays is as it was before.
+// FreedBy returns the patch that makes a volume wait for a claim with the name that its claim had.
+// It undoes what an archive has changed to retain the volume.
 func FreedBy(volume *unstructured.Unstructured) map[string]any {
 	spec := map[string]any{"claimRef": map[string]any{"uid": nil, "resourceVersion": nil}}
 	metadata := map[string]any{"uid": volume.GetUID(), "resourceVersion": volume.GetResourceVersion()}
@@ -48,7 +48,7 @@ func FreedBy(volume *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
-// prepareClaim gives a claim its volume back. If that is not there any more, or is another's, the
+// prepareClaim gives a claim its volume back. If that is gone, or belongs to another claim, the
 // claim asks for a new one.
 func (p *planning) prepareClaim(i *item, volume Ref) {
 	why := ""
@@ -73,7 +73,7 @@ func (p *planning) prepareClaim(i *item, volume Ref) {
 	unstructured.RemoveNestedField(s.Object.Object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
 }
 
-// freed frees a volume for a claim, or says why it cannot be.
+// freed adds the step that frees a volume for a claim, or returns why that cannot be.
 func (p *planning) freed(i *item, live *unstructured.Unstructured) string {
 	get := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(live.Object, fields...)
