@@ -7,28 +7,30 @@ import (
 )
 
 const (
-	// clockSamples is how often the API server's clock is looked at, and clockNoise what is no
-	// difference: the Date of an answer has seconds, and answers take time.
+	// clockSamples is how often the API server's clock is read, and clockNoise a difference that
+	// does not count: the Date of an answer has only seconds, and answers take time.
 	clockSamples = 10 * time.Second
 	clockNoise   = 2 * time.Second
 )
 
-// Clock is the API server's, as the Date of its answers tells it: what is written into objects for
-// others, and compared with times that the API server wrote. Everything else counts from what was
-// seen, by the process's own monotonic clock. The zero value is ours, until there is an answer.
+// Clock is the API server's clock, as the Date of its answers shows it. It is for times that are
+// written into objects for others, and for comparison with times that the API server wrote. All
+// else uses the process's monotonic clock. The zero value is the process's clock, until there is an
+// answer.
 type Clock struct {
-	ahead atomic.Int64 // of ours, in nanoseconds
-	next  atomic.Int64 // when to look again, in nanoseconds of ours
+	ahead atomic.Int64 // how far it is ahead of the process's clock, in nanoseconds
+	next  atomic.Int64 // when to read it again, by the process's clock
 }
 
-// Now is the time by that clock.
+// Now returns the time by the API server's clock.
 func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// learn takes in a Date that was received now.
+// learn reads a Date that was received now.
 func (c *Clock) learn(date string) {
 	now := time.Now()
 	next := c.next.Load()
-	if date == "" || now.UnixNano() < next && next-now.UnixNano() <= int64(clockSamples) || !c.next.CompareAndSwap(next, now.Add(clockSamples).UnixNano()) {
+	early := now.UnixNano() < next && next-now.UnixNano() <= int64(clockSamples)
+	if date == "" || early || !c.next.CompareAndSwap(next, now.Add(clockSamples).UnixNano()) {
 		return
 	}
 	t, err := http.ParseTime(date)
@@ -42,7 +44,7 @@ func (c *Clock) learn(date string) {
 	c.ahead.Store(int64(ahead))
 }
 
-// Wrap has the clock learn from what the API server answers.
+// Wrap returns a transport from whose answers the clock learns.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper { return &clockTransport{next, c} }
 
 type clockTransport struct {

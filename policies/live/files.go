@@ -13,15 +13,15 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// readEvery is how often files are looked at. A mounted ConfigMap changes by a link that is
-// swapped, which asking finds for certain, and notifications do not.
+// readEvery is how often files are read. A mounted ConfigMap changes by a swapped link, which
+// polling always finds, and notifications do not.
 const readEvery = 2 * time.Second
 
 var suffixes = []string{".yaml", ".yml", ".json"}
 
-// ReadDir reads the policies of a directory's files, in the order of their names. Files that begin
-// with a dot are left alone. What is wrong within a file is a problem; that the directory, or a
-// file, cannot be read is an error.
+// ReadDir reads the policies of a directory's files, in the order of their names. It skips files
+// that begin with a dot. A mistake in a file is a problem; a directory or file that cannot be read
+// is an error.
 func ReadDir(dir string) ([]policies.Source, []policies.Problem, error) {
 	files, err := contents(dir)
 	if err != nil {
@@ -67,10 +67,12 @@ func parse(files []file) (sources []policies.Source, problems []policies.Problem
 	return sources, problems
 }
 
-// parseKeeping is parse for files that change under way. One that can no longer be read as
-// policies, which is a slip while it is edited, says what it said before: its policies are likely
-// meant to hold. good are the files that could be read, as they were then.
-func parseKeeping(files []file, good map[string][]policies.Source) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
+// parseKeeping is parse for files that change. A file that is no longer valid, probably a slip of
+// an edit, keeps its earlier policies, which are likely meant to hold. nowGood are the valid files,
+// and the earlier versions of those that are not.
+func parseKeeping(
+	files []file, good map[string][]policies.Source,
+) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
 	nowGood = map[string][]policies.Source{}
 	for _, f := range files {
 		s, p := policies.Parse(f.name, f.data)
@@ -98,12 +100,13 @@ func digest(files []file) []byte {
 	return h.Sum(nil)
 }
 
-// followFiles reads the directory now and whenever it has changed, and is the same at two looks: a
-// file that is being written in place may be empty at one. A read that fails changes nothing.
+// followFiles reads the directory now, and every readEvery. A later change is applied once two
+// reads agree, since a file that is written in place may be empty at one. A read that fails changes
+// nothing.
 func (s *State) followFiles(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
-	var last, seen []byte // what is in force, and what was there at the last look; nil for none
+	var last, seen []byte // digests of what is in force, and of the last read; nil for none
 	var good map[string][]policies.Source
 	failing := false
 	for {

@@ -22,11 +22,10 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// gather is how long changes are gathered into one compilation: kubectl apply -f DIR is many of
-// them.
+// gather is how long changes are gathered into one compilation: kubectl apply -f DIR makes many.
 const gather = 50 * time.Millisecond
 
-// resources are those of the policies' kinds.
+// resources are the resources of the policies' kinds.
 var resources = map[string]schema.GroupVersionResource{
 	"DeletionPolicy":       v1beta1.GroupVersion.WithResource("deletionpolicies"),
 	"DrainPolicy":          v1beta1.GroupVersion.WithResource("drainpolicies"),
@@ -35,17 +34,17 @@ var resources = map[string]schema.GroupVersionResource{
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// Resource is where the objects of a policy's kind are.
+// Resource returns the resource of a policy's kind.
 func Resource(kind string) schema.GroupVersionResource { return resources[kind] }
 
-// Options are what a State needs to know.
+// Options are what a State needs.
 type Options struct {
 	Config *rest.Config
 	// Dir holds policy files, *.yaml, *.yml and *.json; empty for none.
 	Dir string
-	// Self are the user names that Weir acts under: no policy judges them.
+	// Self are the user names of Weir itself: no policy judges them.
 	Self []string
-	// Namespace is Weir's own, if it has one: propagation does not apply there.
+	// Namespace is Weir's own, if it has one: propagation is not enforced there.
 	Namespace string
 	Log       logr.Logger
 }
@@ -59,12 +58,12 @@ type State struct {
 
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool  // at least once, with everything
-	changed  await.Change // the set is another
-	labelled await.Change // the labels of a namespace are others, and policies may be about other objects for it
+	changed  await.Change // when there is another set
+	labelled await.Change // when a namespace's labels change, and with it the objects of policies
 	recheck  chan struct{}
 
 	rewinds    atomic.Int64 // how often the history of the API server went back
-	compiledOf atomic.Int64 // how often it had when what is in force was listed
+	compiledOf atomic.Int64 // how often it had when the policies in force were listed
 
 	objects    map[string]*objects // by kind of policy
 	namespaces *objects
@@ -75,7 +74,7 @@ type State struct {
 	read     bool               // the files have been read
 }
 
-// New prepares a State; Run fills it.
+// New returns a State that Run fills.
 func New(o Options) (*State, error) {
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil // reviews wait for NamespaceNow
@@ -93,14 +92,14 @@ func New(o Options) (*State, error) {
 	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
 		s.objects[kind] = newObjects(func(name string, was, is entry) {
-			if name == "" || is.respecified(was) { // what the controller writes into their status changes nothing
+			if name == "" || is.respecified(was) { // their status does not matter
 				s.again()
 			}
 		})
 	}
 	s.namespaces = newObjects(func(name string, was, is entry) {
 		if name == "" || !s.compiled.Load() {
-			s.again() // they may be the last that the first compilation waits for
+			s.again() // the first compilation may wait for them
 		}
 		if was.there() && is.there() && is.relabelled(was) && s.Set().Relabels(was.labels, is.labels) {
 			s.labelled.Notify()
@@ -129,14 +128,14 @@ func (s *State) Run(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.recheck: // what came meanwhile is compiled with the rest
+		case <-s.recheck: // it came while changes were gathered
 		default:
 		}
 		s.compile() //nolint:contextcheck // it waits for no other process
 	}
 }
 
-// served asks discovery, which everybody may, whether there is such a kind.
+// served asks discovery, which every user may, whether a kind is served.
 func (s *State) served(gvr schema.GroupVersionResource) (bool, error) {
 	list, err := s.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
@@ -156,7 +155,7 @@ func (s *State) again() {
 	}
 }
 
-// compile puts a new set in force once everything has been read.
+// compile puts a new set in force, once everything has been read.
 func (s *State) compile() {
 	of := s.rewinds.Load()
 	if s.missing() != nil {
@@ -181,7 +180,7 @@ func (s *State) compile() {
 	s.changed.Notify()
 }
 
-// missing says what has not been read yet.
+// missing returns what has not been read yet, as an error.
 func (s *State) missing() error {
 	for kind, o := range s.objects {
 		if !o.ready() {
@@ -199,8 +198,7 @@ func (s *State) missing() error {
 	return nil
 }
 
-// Ready says why the policies are not in force yet; nil once they are. From then on they always
-// are.
+// Ready returns why the policies are not in force yet; nil once they are. It stays nil.
 func (s *State) Ready() error {
 	if s.compiled.Load() {
 		return nil
@@ -211,23 +209,23 @@ func (s *State) Ready() error {
 	return errors.New("policies are being compiled")
 }
 
-// Set is the policies in force: none until Ready.
+// Set returns the policies in force: none until Ready.
 func (s *State) Set() *policies.Set { return s.set.Load() }
 
-// Now is the time by the API server's clock.
+// Now returns the time by the API server's clock.
 func (s *State) Now() time.Time { return s.clock.Now() }
 
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
 
-// Relabelled returns a channel that is closed when the labels of a namespace change and policies
-// may be about other objects for it. A namespace that is new holds nothing yet.
+// Relabelled returns a channel that is closed when the labels of a namespace change in a way that
+// may change which objects policies are about. A new namespace does not count, since it is empty.
 func (s *State) Relabelled() <-chan struct{} { return s.labelled.Next() }
 
-// Namespace is a Namespace as last seen, or nil. It must not be written to.
+// Namespace returns a Namespace as last seen, or nil. It must not be modified.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
 
-// Namespaces are all that there are; false while they were not listed. None must be written to.
+// Namespaces returns all namespaces; false until they are listed. They must not be modified.
 func (s *State) Namespaces() (all []map[string]any, known bool) {
 	if !s.namespaces.ready() {
 		return nil, false
@@ -235,8 +233,8 @@ func (s *State) Namespaces() (all []map[string]any, known bool) {
 	return s.namespaces.all(), true
 }
 
-// NamespaceNow is a Namespace as last seen or, if it has not been seen yet, as the API server has
-// it; nil if there is none. It must not be written to.
+// NamespaceNow returns a Namespace as last seen or, if it has not been seen yet, as the API server
+// has it; nil if there is none. It must not be modified.
 func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, error) {
 	if ns := s.Namespace(name); ns != nil {
 		return ns, nil
@@ -251,8 +249,8 @@ func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, 
 	return ns.Object, nil
 }
 
-// Object is a policy as the API server has it, with its status; nil for one that is not there. It
-// must not be written to.
+// Object returns a policy as the API server has it, with its status; nil if there is none. It must
+// not be modified.
 func (s *State) Object(key policies.PolicyKey) map[string]any {
 	if kind := s.objects[key.Kind]; kind != nil {
 		return kind.get(key.Name)
@@ -260,15 +258,15 @@ func (s *State) Object(key policies.PolicyKey) map[string]any {
 	return nil
 }
 
-// Problems are all that is wrong with the policies in force, and with files that cannot be read.
+// Problems returns all that is wrong with the policies in force, and with files that cannot be
+// read.
 func (s *State) Problems() []policies.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(s.problems, s.set.Load().Problems())
 }
 
-// Unreadable is how many documents of policy files are no policies at all, so that nothing can be
-// said of them but that.
+// Unreadable returns how many documents of policy files are no policies at all.
 func (s *State) Unreadable() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,16 +25,16 @@ import (
 
 // objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
 type objects struct {
-	// seen is told of what changes: the zero entry is that of an object that is not there. That all
-	// are listed for the first time, or again since the history went back, is told without a name.
+	// seen is called for each change; the entry of an object that is not there is zero. It is called
+	// with an empty name when all are listed for the first time, or again after a rewind.
 	seen func(name string, was, is entry)
 
 	mu     sync.RWMutex
 	byName map[string]entry
 	listed bool
-	void   bool               // what is listed is of a history that went back
-	end    context.CancelFunc // ends the list and watch under way
-	last   func() string      // the resourceVersion that its reflector has come to
+	void   bool               // what is listed is from before a rewind
+	end    context.CancelFunc // ends the current list and watch
+	last   func() string      // returns the last resourceVersion of the reflector
 }
 
 type entry struct {
@@ -45,12 +45,11 @@ type entry struct {
 
 func (e entry) there() bool { return e.object != nil }
 
-// respecified and relabelled tell whether something changed that selects, or is selected by.
-//
-// A generation alone does not tell: an object that was made again, or restored from a backup, may
-// have another spec under the same one.
+// respecified reports whether the spec of an object changed. The generation is not enough: an
+// object that was made again, or restored from a backup, may have another spec under the same one.
 func (e entry) respecified(was entry) bool {
-	return e.there() != was.there() || e.generation != was.generation || !equality.Semantic.DeepEqual(e.object["spec"], was.object["spec"])
+	return e.there() != was.there() || e.generation != was.generation ||
+		!equality.Semantic.DeepEqual(e.object["spec"], was.object["spec"])
 }
 
 func (e entry) relabelled(was entry) bool {
@@ -152,8 +151,8 @@ func (s *objects) rewind() {
 	}
 }
 
-// begins notes what ends the list and watch that begins, and tells whether everything that was seen
-// before is void.
+// begins stores what ends the next list and watch, and reports whether everything seen before is
+// void.
 func (s *objects) begins(end context.CancelFunc) (void bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *objects) begins(end context.CancelFunc) (void bool) {
 	return void
 }
 
-// reached is the resourceVersion that the watch has come to; empty while there is none.
+// reached returns the resourceVersion of the watch; empty while there is none.
 func (s *objects) reached() string {
 	s.mu.RLock()
 	last := s.last
@@ -189,7 +188,7 @@ func (s *objects) all() []map[string]any {
 	return out
 }
 
-// Transformer implements cache.TransformingStore: it drops what is not read.
+// Transformer implements cache.TransformingStore. It drops managed fields.
 func (s *objects) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -202,9 +201,11 @@ func (s *objects) Transformer() cache.TransformFunc {
 // follow lists and watches until ctx ends. A kind that the API server does not know has no objects:
 // the CRDs need not be installed where policies are files.
 //
-// Who may not list such objects is told so before it is told that there are none; served then asks
-// discovery.
-func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, served func(schema.GroupVersionResource) (bool, error), log logr.Logger) {
+// The API server answers 403 before it answers that a kind is unknown; served then asks discovery.
+func (s *objects) follow(
+	ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource,
+	served func(schema.GroupVersionResource) (bool, error), log logr.Logger,
+) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, o)
@@ -230,7 +231,8 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 			pause = first
 		case notServed(err) || apierrors.IsForbidden(err) && unknown(served, gvr):
 			if !s.ready() {
-				log.Info("the kind is not installed: only files can hold such policies", "kind", gvr.GroupResource().String())
+				log.Info("the kind is not installed: only files can hold such policies",
+					"kind", gvr.GroupResource().String())
 			}
 			s.replace(map[string]entry{})
 			pause = most
@@ -245,11 +247,12 @@ func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResour
 	}
 }
 
-// reflector makes one that begins with a list. One that has watched before resumes that at the
-// resourceVersion that it has come to: after the history went back that is still to come, and no
-// change is shown until then.
+// reflector returns a reflector that begins with a list. One that has watched before would resume
+// at its last resourceVersion. After a rewind that is still to come, and no change would be shown
+// until then.
 func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVersionResource) *cache.Reflector {
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
+	r := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(lw, client), &unstructured.Unstructured{}, s,
 		cache.ReflectorOptions{Name: gvr.Resource, TypeDescription: gvr.String()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,13 +260,13 @@ func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVer
 	return r
 }
 
-// unknown tells whether discovery says for certain that a kind is not served.
+// unknown reports whether discovery says for certain that a kind is not served.
 func unknown(served func(schema.GroupVersionResource) (bool, error), gvr schema.GroupVersionResource) bool {
 	yes, err := served(gvr)
 	return err == nil && !yes
 }
 
-// notServed tells the API server's own word that it does not know a kind from any other failure.
+// notServed reports whether an error is the API server's answer that it does not know a kind.
 func notServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// probeEvery is how often it is asked whether the API server's history goes on. Whoever follows
-	// the graph asks more often, and tells Rewound; a webhook whose policies ask for no graph has
-	// nothing else.
+	// probeEvery is how often the API server's history is checked. A process that follows the graph
+	// checks it more often, and calls Rewound; a webhook without the graph has nothing else.
 	probeEvery   = 15 * time.Second
 	probeTimeout = 10 * time.Second
 )
 
-// Rewound is told that the history of the API server went back, as after a restore from a backup:
-// policies and namespaces are listed again. What is in force stays so until then, because without
-// policies all requests would pass.
+// Rewound has policies and namespaces listed again, because the history of the API server went
+// back, as after a restore from a backup. What is in force stays until then, since without policies
+// all requests would pass.
 func (s *State) Rewound(string) {
 	for _, o := range s.objects {
 		o.rewind()
@@ -31,7 +30,7 @@ func (s *State) Rewound(string) {
 	s.rewinds.Add(1)
 }
 
-// Current says why the policies in force may not be those that the API server has: its history went
+// Current returns why the policies in force may not be those of the API server: its history went
 // back, and not everything has been listed again.
 func (s *State) Current() error {
 	if s.rewinds.Load() == s.compiledOf.Load() {
@@ -43,18 +42,19 @@ func (s *State) Current() error {
 	return errors.New("the API server's history went back: policies are being compiled")
 }
 
-// probe looks for a history that went back until ctx ends.
+// probe checks the history until ctx ends.
 func (s *State) probe(ctx context.Context) {
 	for await.Pause(ctx, probeEvery) == nil {
 		if why := s.wentBack(ctx); why != "" {
-			s.options.Log.Info("the API server's history went back, as after a restore from a backup: policies and namespaces are listed again", "why", why)
+			s.options.Log.Info("the API server's history went back, as after a restore from a backup: "+
+				"policies and namespaces are listed again", "why", why)
 			s.Rewound(why)
 		}
 	}
 }
 
-// wentBack says why the history must have gone back, if it is known: the list, which is consistent,
-// is not as far as the watch was before.
+// wentBack returns why the history must have gone back, if it did: a consistent list is older than
+// what the watch has shown.
 func (s *State) wentBack(ctx context.Context) string {
 	seen := s.namespaces.reached()
 	if seen == "" {
@@ -64,7 +64,7 @@ func (s *State) wentBack(ctx context.Context) string {
 	defer cancel()
 	list, err := s.client.Resource(namespaces).List(within, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return "" // who cannot be asked is asked again
+		return "" // it is asked again
 	}
 	if order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), seen); err != nil || order >= 0 {
 		return ""
