@@ -15,28 +15,28 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Condition is a compiled CEL expression. It never changes.
+// Condition is a compiled CEL expression. It is immutable.
 type Condition struct {
 	Name, Expression string
 	At               string // the field of the policy
 	program          cel.Program
-	// most is what the program costs at most, of one without a meter; 0 of one with.
+	// most is the cost bound of a program without a meter; 0 for one with a meter.
 	most         uint64
 	metadataOnly bool
 	countable    bool
 }
 
-// MetadataOnly tells that it looks at nothing of objects but their metadata, without managedFields,
-// and what names their kind.
+// MetadataOnly reports whether the condition looks only at the metadata of objects, without
+// managedFields, and at what names their kind.
 func (c *Condition) MetadataOnly() bool { return c.metadataOnly }
 
-// The compiler is the API server's own for admission policies: its variables, libraries and limit
-// per expression.
+// compiler is the API server's own for admission policies: its variables, libraries and limit per
+// expression.
 var compiler = sync.OnceValue(func() admissioncel.Compiler {
 	return admissioncel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// expression is what the compiler wants to know of an expression.
+// expression is the compiler's input.
 type expression struct {
 	text   string
 	yields *cel.Type
@@ -48,11 +48,11 @@ func (e expression) GetExpression() string { return e.text }
 // ReturnTypes implements cel.ExpressionAccessor.
 func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
 
-// declared are variables that the compiler knows besides.
+// declared are the optional variables.
 var declared = admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
 
 // compile compiles with the stored environment, which is that of configuration files: everything
-// this version of Kubernetes knows.
+// that this version of Kubernetes knows.
 func (e expression) compile() (cel.Program, error) {
 	r := compiler().CompileCELExpression(e, declared, environment.StoredExpressions)
 	if r.Error != nil {
@@ -61,7 +61,7 @@ func (e expression) compile() (cel.Program, error) {
 	return r.Program, nil
 }
 
-// Compile compiles an expression for a policy whose field is at. An error is one line.
+// Compile compiles an expression for the policy field at. An error is one line.
 func Compile(name, text, at string) (Condition, error) {
 	program, err := expression{text, cel.BoolType}.compile()
 	if err != nil {
@@ -77,54 +77,53 @@ func Compile(name, text, at string) (Condition, error) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Variables are what conditions are about. An Evaluation asks for what an expression names, and not
-// before.
+// Variables are what conditions are about. An Evaluation asks for what an expression names, when it
+// needs it.
 type Variables interface {
-	// Object and OldObject are those of the request, nil for null. Where full is false, a condition
-	// that is MetadataOnly asks.
+	// Object and OldObject are those of the request, nil for null. full is false if the condition is
+	// MetadataOnly.
 	Object(full bool) (map[string]any, error)
 	OldObject(full bool) (map[string]any, error)
 	// NamespaceObject is nil for what is in no namespace.
 	NamespaceObject() map[string]any
-	// Request is asked for once.
+	// Request is called once.
 	Request() map[string]any
-	// Authorizer and ResourceAuthorizer answer what who sends the request may do.
+	// Authorizer and ResourceAuthorizer answer what the user of the request may do.
 	Authorizer() ref.Val
 	ResourceAuthorizer() ref.Val
 }
 
-// Evaluation asks conditions about the same variables.
+// Evaluation evaluates conditions with the same variables.
 type Evaluation struct {
-	// Quotes has errors in CEL's own words, which quote what an object holds. It is for who wrote
-	// the object; everybody else is told of which class an error is.
+	// Quotes keeps errors in CEL's own words, which quote the object. It is for the author of the
+	// object; all others get only the class of an error.
 	Quotes bool
 
 	variables Variables
 	request   map[string]any
-	full      bool // what the condition that is asked needs of objects
+	full      bool // the current condition needs whole objects
 
 	shared   Shared
-	outcomes []*outcome // of the shared expressions that were asked
+	outcomes []*outcome // of the shared expressions, once evaluated
 }
 
-// Shared are the expressions that several conditions have, each with its number. An Evaluation asks
-// such a one once.
+// Shared are the expressions that several conditions have, each with its number. An Evaluation
+// evaluates each of them once.
 type Shared map[string]int
 
-// Evaluate gives an Evaluation that is asked by one goroutine.
+// Evaluate returns an Evaluation for one goroutine.
 func Evaluate(variables Variables, shared Shared) Evaluation {
 	return Evaluation{variables: variables, shared: shared}
 }
 
-// outcome is what an expression came to.
+// outcome is the result of an expression.
 type outcome struct {
 	holds bool
 	err   error
 	cost  uint64
 }
 
-// All tells whether all conditions are true. One that is false decides, whatever the others would
-// say.
+// All reports whether all conditions are true. One that is false decides, even if others fail.
 func (e *Evaluation) All(conditions []Condition) (bool, error) {
 	var failed error
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
@@ -144,7 +143,7 @@ func (e *Evaluation) All(conditions []Condition) (bool, error) {
 	return failed == nil, failed
 }
 
-// ask asks a condition, and one that several policies have only once.
+// ask evaluates a condition, a shared one only once.
 func (e *Evaluation) ask(c *Condition) outcome {
 	at, shared := e.shared[c.Expression]
 	if !shared {
@@ -162,7 +161,7 @@ func (e *Evaluation) ask(c *Condition) outcome {
 
 func (e *Evaluation) run(c *Condition) outcome {
 	e.full = !c.metadataOnly
-	// Eval needs no context: the limit of cost in the program ends what would run for long.
+	// Eval needs no context: the program's cost limit ends an expression that would run for long.
 	val, details, err := c.program.Eval(e)
 	o := outcome{holds: err == nil && val == types.True, err: e.failureOf(err), cost: c.most}
 	if details != nil && details.ActualCost() != nil {
@@ -171,8 +170,8 @@ func (e *Evaluation) run(c *Condition) outcome {
 	return o
 }
 
-// ErrCost is a condition that costs too much. How much it costs the object decides, and so does
-// whoever wrote that.
+// ErrCost says that a condition costs too much. The cost depends on the object, and so on its
+// author.
 var ErrCost = errors.New("the object is too large for it")
 
 // The other classes of errors.
@@ -182,20 +181,21 @@ var (
 	errOther     = errors.New("it fails, and with what is not shown: it may quote the object")
 )
 
-// classes tells the class of an error by how CEL's words for it begin.
+// classes has the class of an error by the beginning of CEL's words for it.
 var classes = map[string]error{
 	"no such key": errNoKey, "no such attribute": errNoKey, "no such field": errNoKey,
 	"no such overload": errWrongType, "type conversion error": errWrongType, "unsupported conversion": errWrongType,
 }
 
-// failureOf is the error of an expression, in one line.
+// failureOf returns the error of an expression, in one line.
 func (e *Evaluation) failureOf(err error) error {
 	if err == nil {
 		return nil
 	}
 	words, class := oneLine(err.Error()), errOther
-	if cancelled := (interpreter.EvalCancelledError{}); errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		class = fmt.Errorf("%w: %s", ErrCost, words) // which are of the cost alone
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		class = fmt.Errorf("%w: %s", ErrCost, words) // these quote only the cost
 	} else if e.Quotes {
 		return errors.New(words)
 	}
@@ -207,7 +207,7 @@ func (e *Evaluation) failureOf(err error) error {
 	return class
 }
 
-// SharedIn are the expressions that more than one of the conditions have.
+// SharedIn returns the expressions that more than one condition has.
 func SharedIn(conditions []Condition) Shared {
 	seen, shared := map[string]bool{}, Shared{}
 	for i := range conditions {
@@ -247,7 +247,7 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 // Parent implements interpreter.Activation.
 func (e *Evaluation) Parent() interpreter.Activation { return nil }
 
-// value is an object for CEL: null, and not an empty one, where there is none.
+// value returns an object for CEL: null, and not an empty object, if there is none.
 func value(m map[string]any, err error) any {
 	switch {
 	case err != nil:

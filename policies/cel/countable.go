@@ -6,17 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The status of a policy is read by people who may not read the objects that it is about, and its
-// conditions are theirs: a number of objects would answer whatever they ask. So it is told only
-// where conditions ask about what is no secret.
+// People who may read the status of a policy, and write its conditions, may not be allowed to read
+// the objects that it is about. The number of objects for which a condition holds would answer any
+// question about them, so the status has it only if conditions look at nothing secret.
 
-// Countable tells whether it may be told for how many objects the condition holds, or fails: it
-// looks at nothing but their metadata, and not at the annotation in which kubectl keeps all of an
+// Countable reports whether the number of objects for which the condition holds, or fails, may be
+// shown: it looks only at metadata, and not at the annotation in which kubectl keeps a whole
 // object.
 func (c *Condition) Countable() bool { return c.countable }
 
-// countable is that of an expression which is metadataOnly: whichever annotations it reads, it
-// names.
+// countable reports whether a metadataOnly expression names each annotation that it reads, and none
+// of these is kubectl's.
 func countable(expression string) bool {
 	unnamed := 0
 	finds(expression, func(e ast.Expr) bool {
@@ -31,13 +31,15 @@ func countable(expression string) bool {
 	return unnamed == 0
 }
 
-// isAnnotations: oldObject.metadata.annotations, oldObject.metadata.?annotations. has(…) is none.
+// isAnnotations reports whether an expression is all annotations: oldObject.metadata.annotations or
+// oldObject.metadata.?annotations, but not has(…).
 func isAnnotations(e ast.Expr) bool {
 	_, field := selected(e)
 	return field == "annotations" && selectsMetadata(e) && (e.Kind() != ast.SelectKind || !e.AsSelect().IsTestOnly())
 }
 
-// namesAnnotation: 'a' in annotations, annotations['a'], annotations[?'a'], annotations.a,
+// namesAnnotation reports whether an expression is one annotation by its name, other than
+// kubectl's: 'a' in annotations, annotations['a'], annotations[?'a'], annotations.a,
 // annotations.?a.
 func namesAnnotation(e ast.Expr) bool {
 	of, key := selected(e)

@@ -41,7 +41,7 @@ func isOptions(e ast.Expr) bool {
 	return isRequest(e, "options")
 }
 
-// stringOf is a literal's; empty for what is none.
+// stringOf returns the value of a string literal; empty for anything else.
 func stringOf(e ast.Expr) string {
 	if !literal(e) {
 		return ""
@@ -50,7 +50,7 @@ func stringOf(e ast.Expr) string {
 	return s
 }
 
-// isRequest tells whether an expression is a field of the request: request.FIELD.
+// isRequest reports whether an expression is a field of the request: request.FIELD.
 func isRequest(e ast.Expr, field string) bool {
 	return e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() && e.AsSelect().FieldName() == field &&
 		isVariable(e.AsSelect().Operand(), admissioncel.RequestVarName)

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// KnownIn says why an API server of a version would not accept the expression of a condition in an
-// admission policy that is written; nil if it would.
+// KnownIn returns why an API server of a version would not accept the expression of a condition in
+// a new admission policy; nil if it would.
 func KnownIn(v *version.Version, text string) error {
 	return expression{text, cel.BoolType}.knownIn(v)
 }
 
-// KnownIn says the same of a message.
+// KnownIn is KnownIn for a message.
 func (m *Message) KnownIn(v *version.Version) error {
 	return expression{m.Expression, cel.StringType}.knownIn(v)
 }

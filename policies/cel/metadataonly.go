@@ -11,10 +11,10 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
-// Most conditions are about labels, annotations and names: for those an object's metadata is
-// decoded, and the rest of it never is.
+// Most conditions are about labels, annotations and names. For those only an object's metadata is
+// decoded.
 
-// ManagedFields is what is left out of metadata: it is long, and hardly ever asked about.
+// ManagedFields is left out of metadata: it is long, and conditions hardly ever read it.
 const ManagedFields = "managedFields"
 
 var parser = sync.OnceValue(func() *cel.Env {
@@ -25,8 +25,8 @@ var parser = sync.OnceValue(func() *cel.Env {
 	return env
 })
 
-// metadataOnly tells whether an expression looks at nothing of objects but their metadata. Of one
-// that it does not understand it says no.
+// metadataOnly reports whether an expression looks only at the metadata of objects. It returns
+// false for one that it does not understand.
 func metadataOnly(expression string) bool {
 	parsed, issues := parser().Parse(expression)
 	return issues.Err() == nil && onlyMetadata(parsed.NativeRep().Expr())
@@ -41,17 +41,19 @@ func onlyMetadata(e ast.Expr) bool {
 	case ast.SelectKind:
 		return selectsMetadata(e) || onlyMetadata(e.AsSelect().Operand())
 	case ast.CallKind:
-		return selectsMetadata(e) || comparesWithNull(e.AsCall()) || touchTheirs(e.AsCall().Args()) && (!e.AsCall().IsMemberFunction() || onlyMetadata(e.AsCall().Target()))
+		c := e.AsCall()
+		return selectsMetadata(e) || comparesWithNull(c) ||
+			allOnlyMetadata(c.Args()) && (!c.IsMemberFunction() || onlyMetadata(c.Target()))
 	case ast.ListKind:
-		return touchTheirs(e.AsList().Elements())
+		return allOnlyMetadata(e.AsList().Elements())
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		return touchTheirs([]ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()})
+		return allOnlyMetadata([]ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()})
 	}
 	return false
 }
 
-func touchTheirs(list []ast.Expr) bool {
+func allOnlyMetadata(list []ast.Expr) bool {
 	for _, e := range list {
 		if !onlyMetadata(e) {
 			return false
@@ -64,26 +66,27 @@ func namesObject(e ast.Expr) bool {
 	if e.Kind() != ast.IdentKind {
 		return false
 	}
-	name := strings.TrimPrefix(e.AsIdent(), ".") // of CEL's outermost scope
+	name := strings.TrimPrefix(e.AsIdent(), ".") // a leading dot means CEL's outermost scope
 	return name == admissioncel.ObjectVarName || name == admissioncel.OldObjectVarName
 }
 
-// selectsMetadata: object.kind, has(object.metadata), object.metadata.labels,
-// object.metadata.?labels.
+// selectsMetadata reports whether an expression is a field of metadata, or names the kind:
+// object.kind, has(object.metadata), object.metadata.labels, object.metadata.?labels.
 func selectsMetadata(e ast.Expr) bool {
 	of, field := selected(e)
 	if of == nil {
 		return false
 	}
 	if namesObject(of) {
-		return field == "apiVersion" || field == "kind" || field == "metadata" && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
+		return field == "apiVersion" || field == "kind" ||
+			field == "metadata" && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
 	}
 	object, metadata := selected(of)
 	return object != nil && namesObject(object) && metadata == "metadata" && field != ManagedFields
 }
 
-// selected is what an expression selects a field of, with the field's name: of a.b, has(a.b) and
-// a.?b. It is nil for any other expression.
+// selected returns the operand and the field of a.b, has(a.b) and a.?b. It returns nil for any
+// other expression.
 func selected(e ast.Expr) (of ast.Expr, field string) {
 	switch {
 	case e.Kind() == ast.SelectKind:
@@ -95,7 +98,7 @@ func selected(e ast.Expr) (of ast.Expr, field string) {
 	return nil, ""
 }
 
-// comparesWithNull: oldObject == null.
+// comparesWithNull reports whether a call is like oldObject == null.
 func comparesWithNull(c ast.CallExpr) bool {
 	if c.FunctionName() != operators.Equals && c.FunctionName() != operators.NotEquals || len(c.Args()) != 2 {
 		return false

@@ -117,19 +117,19 @@ func (p partial) fails(e ast.Expr) bool {
 	return slices.ContainsFunc(e.AsCall().Args(), p.fails)
 }
 
-// Mentions tells whether an expression is about a variable at all.
+// Mentions reports whether an expression names a variable.
 func Mentions(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool { return isVariable(e, variable) })
 }
 
-// Calls tells whether an expression has a call of one of some functions.
+// Calls reports whether an expression calls one of some functions.
 func Calls(expression string, functions ...string) bool {
 	return finds(expression, func(e ast.Expr) bool {
 		return e.Kind() == ast.CallKind && slices.Contains(functions, e.AsCall().FunctionName())
 	})
 }
 
-// LooksInto tells whether an expression reads a field of a variable.
+// LooksInto reports whether an expression reads a field of a variable.
 func LooksInto(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool {
 		switch e.Kind() {
@@ -149,7 +149,8 @@ func finds(expression string, is func(ast.Expr) bool) bool {
 		return false
 	}
 	found := false
-	ast.PostOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) { found = found || is(e) }))
+	visitor := ast.NewExprVisitor(func(e ast.Expr) { found = found || is(e) })
+	ast.PostOrderVisit(parsed.NativeRep().Expr(), visitor)
 	return found
 }
 

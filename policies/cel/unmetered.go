@@ -10,12 +10,12 @@ import (
 )
 
 // Half of the time that CEL takes for a short expression goes into setting up its meter. An
-// expression that cannot come near the limits needs none: one without loops, in which whatever is
-// compared is compared with a literal. Each of its steps costs at most what its literal is long, so
-// all of it costs at most what the expression is long, and the longest that the schema lets through
-// costs less than a hundredth of the limit. Its answers, and its errors, are the same.
+// expression without loops that compares only with literals needs none. Each of its steps costs at
+// most the length of its literal, so all of it costs at most the length of the expression, and the
+// longest that the schema allows costs less than a hundredth of the limit. Results and errors are
+// the same.
 
-// unmeteredEnv is the part of CEL that bounded knows; whatever passed the API server's compiler and
+// unmeteredEnv is the part of CEL that bounded knows. What passed the API server's compiler and
 // bounded means the same in it.
 var unmeteredEnv = sync.OnceValue(func() *cel.Env {
 	env, err := cel.NewEnv(
@@ -29,7 +29,7 @@ var unmeteredEnv = sync.OnceValue(func() *cel.Env {
 	return env
 })
 
-// unmetered is a program without a meter, or nil for an expression that needs one.
+// unmetered returns a program without a meter, or nil for an expression that needs one.
 func unmetered(expression string) cel.Program {
 	checked, issues := unmeteredEnv().Compile(expression)
 	if issues.Err() != nil || !bounded(checked.NativeRep().Expr()) {
@@ -42,7 +42,7 @@ func unmetered(expression string) cel.Program {
 	return program
 }
 
-// bounded tells whether an expression costs no more than it is long.
+// bounded reports whether an expression costs no more than its length.
 func bounded(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind, ast.IdentKind:
@@ -64,7 +64,8 @@ func boundedCall(c ast.CallExpr) bool {
 	switch c.FunctionName() {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
 		return true
-	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+	case operators.Equals, operators.NotEquals,
+		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		return literal(c.Args()[0]) || literal(c.Args()[1])
 	case operators.In:
 		return bounded(c.Args()[0]) && literals(c.Args()[1])
