@@ -168,7 +168,7 @@ bench: build ## collection and namespaces beside kube-controller-manager and pla
 bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing; writes bin/bench-webhook.md
 	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
 
-bench-undo: build ## what an archive costs, and a restore: BENCH_ARGS="--n=100000 --only='undo, a tree'"; writes bin/bench-undo.md
+bench-undo: build ## what an archive costs, and a restore: BENCH_ARGS="--n=100000 --rounds=1 --only='undo, a tree'"; writes bin/bench-undo.md
 	$(BENCH) --out $(CURDIR)/bin/bench-undo.md --only='^undo, ' $(BENCH_ARGS)
 
 bench-once: ## that the benchmarks of packages can be run: their figures are bench-process's
