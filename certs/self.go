@@ -30,8 +30,8 @@ const (
 	checkEvery = time.Second
 )
 
-// The entries of the Secret of Weir's own CA with the certificate that all processes serve. Its other
-// entries are the newest CA (tls.crt, tls.key) and the bundle (ca.crt).
+// The entries of the Secret of Weir's own CA with the certificate that all processes serve. Its
+// other entries are the newest CA (tls.crt, tls.key) and the bundle (ca.crt).
 const (
 	servedCertKey = "serving.crt"
 	servedKeyKey  = "serving.key"

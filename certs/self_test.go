@@ -320,8 +320,8 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 	})
 }
 
-// What the Secret ought to hold, by what it holds: w is a CA that signs, s a certificate that it has
-// signed, t what is trusted. Each letter is one CA.
+// What the Secret ought to hold, by what it holds: w is a CA that signs, s a certificate that it
+// has signed, t what is trusted. Each letter is one CA.
 func TestWhatTheSecretOughtToHold(t *testing.T) {
 	const day = 24 * time.Hour
 	o := &SelfOptions{Names: []string{"webhook.test"}, CADuration: 30 * day, LeafDuration: 3 * day, Settle: settle}

@@ -30,8 +30,9 @@ const fuzzed = `{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {
 ---
 {apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: order}, spec: {waves: [{name: pods, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
 
-// Whatever comes is answered: with an HTTP error, or with a response to this very request. What is no review is never
-// allowed, a refusal has a code and a reason, and a patch goes only where the API server takes one.
+// Whatever comes is answered: with an HTTP error, or with a response to this very request. What is
+// no review is never allowed, a refusal has a code and a reason, and a patch goes only where the
+// API server takes one.
 func FuzzReview(f *testing.F) {
 	seeds(f)
 	api := apitest.New()

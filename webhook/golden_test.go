@@ -247,9 +247,10 @@ func readable(t *testing.T, body []byte) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// TestReviews plays testdata/*.txt: policies, objects, who may what, and then a review with its answer, as the API
-// server gets it but for the patch, which is decoded, and with all that was asked of the API server meanwhile. The clock
-// stands still but for wait, and begins with the year 2000.
+// TestReviews plays testdata/*.txt: policies, objects, who may what, and then a review with its
+// answer, as the API server gets it but for the patch, which is decoded, and with all that was
+// asked of the API server meanwhile. The clock stands still but for wait, and begins with the year
+// 2000.
 //
 // After a change, run with -rewrite, read the diff, and commit it only if you can explain it.
 func TestReviews(t *testing.T) {

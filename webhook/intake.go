@@ -132,8 +132,8 @@ func hangUp(w http.ResponseWriter) {
 	readUntil(w, time.Now().Add(time.Second))
 }
 
-// The memory that JSON takes when it is decoded, in bytes, at most. An object is a map with room for
-// eight fields from its first on, and each item of a list or an object has a place in it.
+// The memory that JSON takes when it is decoded, in bytes, at most. An object is a map with room
+// for eight fields from its first on, and each item of a list or an object has a place in it.
 const (
 	objectSize = 360
 	itemSize   = 90

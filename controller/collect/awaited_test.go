@@ -86,15 +86,16 @@ func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 	}
 }
 
-// TestAReadOfAnOwnerCountsForAWhile, and for nothing that came after it: a client takes the deletion
-// back, and no watch shows that.
+// TestAReadOfAnOwnerCountsForAWhile, and for nothing that came after it: a client takes the
+// deletion back, and no watch shows that.
 func TestAReadOfAnOwnerCountsForAWhile(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		t.Run(fmt.Sprint(more), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { aReadCounts(t, more) }) })
 	}
 }
 
-// aReadCounts has an owner's deletion taken back after the first read; more: a dependent comes then.
+// aReadCounts has an owner's deletion taken back after the first read; more: a dependent comes
+// then.
 func aReadCounts(t *testing.T, more bool) {
 	e := newEdge(t, far(100*time.Millisecond))
 	leaf := func(name string) {

@@ -54,7 +54,8 @@ func newReporter() (r *Reporter, own, asReference *said) {
 
 var web = graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u"}
 
-// Where the namespace is gone, the API server takes no Event either, and a rejected one fills the log.
+// Where the namespace is gone, the API server takes no Event either, and a rejected one fills the
+// log.
 func TestNoEventGoesIntoANamespaceThatIsGone(t *testing.T) {
 	r, own, _ := newReporter()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, web.Namespace)

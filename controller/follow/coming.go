@@ -67,8 +67,8 @@ func (f *Feed) flush(c *coming) {
 	c.objects = c.objects[:0]
 }
 
-// opening are the kinds whose dirty objects wait for the end of a list, and whether some do. Many of
-// their owners are still to come, and would be looked up; and a first list that breaks off is
+// opening are the kinds whose dirty objects wait for the end of a list, and whether some do. Many
+// of their owners are still to come, and would be looked up; and a first list that breaks off is
 // forgotten.
 type opening map[schema.GroupResource]bool
 

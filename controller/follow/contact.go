@@ -25,7 +25,8 @@ func (h *History) Guard(next http.RoundTripper) http.RoundTripper {
 // WrappedRoundTripper lets client-go find the transport that cancels requests.
 func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// RoundTrip implements http.RoundTripper. Any answer is contact, and a deadline of ours says nothing.
+// RoundTrip implements http.RoundTripper. Any answer is contact, and a deadline of ours says
+// nothing.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		if err := g.history.admit(req.Context()); err != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list.
-// firstListPause and mostRetry bound those of the reflector itself, when there is no answer or it is
-// told to come later.
+// firstListPause and mostRetry bound those of the reflector itself, when there is no answer or it
+// is told to come later.
 const (
 	firstListPause, mostRetry         = 500 * time.Millisecond, 10 * time.Second
 	mostListPause, mostForbiddenPause = 30 * time.Second, 2 * time.Minute

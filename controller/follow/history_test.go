@@ -355,8 +355,8 @@ func (e *watching) remove(ctx context.Context, name string) error {
 	return client.Resource(fixture.ConfigMaps.WithVersion("v1")).Namespace("shop").Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
-// TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed: the graph has each page of a list as it
-// comes, and nothing may follow from the first before the last.
+// TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed: the graph has each page of a list as
+// it comes, and nothing may follow from the first before the last.
 func TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)

@@ -67,10 +67,10 @@
 //	else                                        Delete, propagation by its own finalizers
 //
 // A finalizer of ours may hold an object until policies have said how its deletion goes on (Ruled).
-// If the object's own finalizers ask for neither foreground nor orphan, the ruling decides; when the
-// object is released, our finalizer comes off too. Until then the object is held. So is a foreground
-// deletion that its own finalizers ask for, if Holds names our finalizer: dependents that are to be
-// kept must be released before the first of them is deleted.
+// If the object's own finalizers ask for neither foreground nor orphan, the ruling decides; when
+// the object is released, our finalizer comes off too. Until then the object is held. So is a
+// foreground deletion that its own finalizers ask for, if Holds names our finalizer: dependents
+// that are to be kept must be released before the first of them is deleted.
 //
 // So an object is deleted only when each of its references is to an owner that is absent, or that
 // waits for its dependents to go.

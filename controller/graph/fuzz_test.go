@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// FuzzGraph verifies the same things as the random histories. What begins with "#!" is a script, and
-// anything else the dice that make one up: so a corpus can be read, and mutations mean something.
+// FuzzGraph verifies the same things as the random histories. What begins with "#!" is a script,
+// and anything else the dice that make one up: so a corpus can be read, and mutations mean
+// something.
 func FuzzGraph(f *testing.F) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
