@@ -106,7 +106,8 @@ func (a Action) Same(b Action) bool {
 
 // sameReference compares references by value: their optional booleans are pointers.
 func sameReference(a, b metav1.OwnerReference) bool {
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID && bitsOf(&a) == bitsOf(&b)
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+		bitsOf(&a) == bitsOf(&b)
 }
 
 func (a Action) String() string {

@@ -15,7 +15,8 @@ func TestSameDecisionIsSaidInOtherWords(t *testing.T) {
 		alsoYes := true // another pointer to the same
 		return graph.Action{
 			Verb: graph.Release, Object: graph.Ref{Kind: podKind, Namespace: "x", Name: "p", UID: "p", ResourceVersion: "1"},
-			Owners:     []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "o", UID: "o", BlockOwnerDeletion: &alsoYes}},
+			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "o", UID: "o",
+				BlockOwnerDeletion: &alsoYes}},
 			Finalizers: []string{"f"}, Why: "because",
 		}
 	}
@@ -63,10 +64,12 @@ func TestSameDecisionIsSaidInOtherWords(t *testing.T) {
 // the orphan finalizer.
 func TestConflictIsRepeatedOnlyIfTheDecisionStands(t *testing.T) {
 	g := emptyGraph()
-	object := graph.Object{Kind: podKind, UID: "p", Namespace: "x", Name: "p", ResourceVersion: "1", Owners: []metav1.OwnerReference{ownerRef('A', 0)}}
+	object := graph.Object{Kind: podKind, UID: "p", Namespace: "x", Name: "p", ResourceVersion: "1",
+		Owners: []metav1.OwnerReference{ownerRef('A', 0)}}
 	see := func(o graph.Object) { g.Apply(graph.Observed{Object: &o}) }
 	see(object)
-	g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: "A0", Namespace: "x", Name: "A0", ResourceVersion: "1"}})
+	g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: "A0", Namespace: "x", Name: "A0",
+		ResourceVersion: "1"}})
 	g.Apply(graph.Gone{Kind: mapKind, UID: "A0"})
 	a := g.Decide("p")
 	if a.Verb != graph.Delete {

@@ -31,7 +31,8 @@ const (
 func uuid(n uint64) types.UID {
 	r := rand.New(rand.NewPCG(n, n^0x9e3779b97f4a7c15))
 	hi, lo := r.Uint64(), r.Uint64()
-	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xfff, lo>>48&0x3fff|0x8000, lo&0xffffffffffff))
+	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x",
+		hi>>32, hi>>16&0xffff, hi&0xfff, lo>>48&0x3fff|0x8000, lo&0xffffffffffff))
 }
 
 // branch is an owner with its dependents, as a list shows them.
@@ -39,12 +40,14 @@ func branch(n int) []*graph.Object {
 	yes := true
 	ns := "namespace-" + strconv.Itoa(n%500)
 	owner := &graph.Object{
-		Kind: podKind, UID: uuid(uint64(n) << 20), Namespace: ns, Name: "owner-" + strconv.Itoa(n), ResourceVersion: strconv.Itoa(1000 + n),
+		Kind: podKind, UID: uuid(uint64(n) << 20), Namespace: ns, Name: "owner-" + strconv.Itoa(n),
+		ResourceVersion: strconv.Itoa(1000 + n),
 	}
 	objects := []*graph.Object{owner}
 	for i := range perOwner {
 		objects = append(objects, &graph.Object{
-			Kind: mapKind, UID: uuid(uint64(n)<<20 + uint64(i) + 1), Namespace: ns, Name: "owner-" + strconv.Itoa(n) + "-" + strconv.Itoa(i),
+			Kind: mapKind, UID: uuid(uint64(n)<<20 + uint64(i) + 1), Namespace: ns, Name: "owner-" + strconv.Itoa(n) + "-" +
+				strconv.Itoa(i),
 			ResourceVersion: strconv.Itoa(1000 + n + i),
 			Owners: []metav1.OwnerReference{{
 				APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID, Controller: &yes, BlockOwnerDeletion: &yes,
@@ -207,7 +210,8 @@ func BenchmarkDrainedNamespaces(b *testing.B) {
 			var come []graph.Event
 			for n := range namespaces * each {
 				come = append(come, graph.Observed{Object: &graph.Object{
-					Kind: mapKind, UID: uuid(uint64(n) | 1<<50), Namespace: "drained-" + strconv.Itoa(n/each), Name: strconv.Itoa(n), ResourceVersion: "1",
+					Kind: mapKind, UID: uuid(uint64(n) | 1<<50), Namespace: "drained-" + strconv.Itoa(n/each), Name: strconv.Itoa(n),
+					ResourceVersion: "1",
 				}})
 			}
 			for b.Loop() {
@@ -245,7 +249,8 @@ func TestContentMissesNothingThatStays(t *testing.T) {
 	g := emptyGraph()
 	see := func(i int, deleting bool) {
 		g.Apply(graph.Observed{Object: &graph.Object{
-			Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x", Name: strconv.Itoa(i), ResourceVersion: strconv.Itoa(1 + i), Deleting: deleting,
+			Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x", Name: strconv.Itoa(i), ResourceVersion: strconv.Itoa(1 + i),
+			Deleting:   deleting,
 			Finalizers: []string{"example.com/f"},
 		}})
 	}
@@ -309,7 +314,8 @@ func BenchmarkCascade(b *testing.B) {
 	})
 	b.Run("all", func(b *testing.B) {
 		g := emptyGraph()
-		g.Apply(graph.Observed{Object: &graph.Object{Kind: schema.GroupResource{Resource: "nodes"}, UID: uuid(1), Name: "n", ResourceVersion: "1"}})
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: schema.GroupResource{Resource: "nodes"}, UID: uuid(1), Name: "n",
+			ResourceVersion: "1"}})
 		for i := range 100_000 {
 			g.Apply(graph.Observed{Object: &graph.Object{
 				Kind: mapKind, UID: uuid(uint64(i) + 2), Namespace: "x", Name: strconv.Itoa(i), ResourceVersion: "1",

@@ -55,9 +55,12 @@ func (c *checker) entries() {
 		}
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
-	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed", used, g.byKey.len()+len(g.byNonCanonical))
-	c.that(siblings == len(g.siblings), "%d nodes come before another of their uid, %d are kept", siblings, len(g.siblings))
-	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept", len(g.byNonCanonical), len(g.nonCanonicalUIDs))
+	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed",
+		used, g.byKey.len()+len(g.byNonCanonical))
+	c.that(siblings == len(g.siblings), "%d nodes come before another of their uid, %d are kept",
+		siblings, len(g.siblings))
+	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept",
+		len(g.byNonCanonical), len(g.nonCanonicalUIDs))
 }
 
 func (c *checker) nodes() {
@@ -78,7 +81,8 @@ func (c *checker) nodes() {
 		c.that(n.flags&ending == 0 || n.flags&deleting != 0, "%s ends without being deleted", name)
 		r, isRuled := g.rulings[id]
 		c.that(isRuled == (n.flags&ruled != 0), "%s: ruling index says %t", name, isRuled)
-		c.that(!isRuled || n.flags&deleting != 0 && slices.Contains(g.finalizersOf(n), r.finalizer), "%s is ruled, and not held by %s", name, r.finalizer)
+		c.that(!isRuled || n.flags&deleting != 0 && slices.Contains(g.finalizersOf(n), r.finalizer),
+			"%s is ruled, and not held by %s", name, r.finalizer)
 		if isRuled {
 			rules++
 		}
@@ -126,10 +130,12 @@ func (c *checker) hiddenDependents() {
 	perSlot := make([]int, len(g.slots))
 	for r := range g.hiddenDependents {
 		perSlot[r.slot]++
-		c.that(g.nodes.at(r.owner).entry != 0, "%s had dependents of %s, and is not there", g.refOf(r.owner), g.slots[r.slot].GroupResource())
+		c.that(g.nodes.at(r.owner).entry != 0, "%s had dependents of %s, and is not there",
+			g.refOf(r.owner), g.slots[r.slot].GroupResource())
 	}
 	for i, want := range perSlot {
-		c.that(g.slots[i].hiddenDependents == want, "%s counts %d owners that had dependents of it, has %d", g.slots[i].GroupResource(), g.slots[i].hiddenDependents, want)
+		c.that(g.slots[i].hiddenDependents == want, "%s counts %d owners that had dependents of it, has %d",
+			g.slots[i].GroupResource(), g.slots[i].hiddenDependents, want)
 	}
 }
 
@@ -158,7 +164,8 @@ func (c *checker) claims() {
 		c.that(owner == 0 || k.looked == lookedNot || k.looked == lookedNow, "claim %v has an owner and an answer", name)
 		again := k.looked == lookedFailed || k.looked == lookedDenied || k.looked == lookedPresent
 		a := &g.claims.agenda
-		noted := slices.Contains(a.rounds[k.due%uint32(len(a.rounds))], id) || slices.Contains(a.lines[0], id) || slices.Contains(a.lines[1], id)
+		noted := slices.Contains(a.rounds[k.due%uint32(len(a.rounds))], id) || slices.Contains(a.lines[0], id) ||
+			slices.Contains(a.lines[1], id)
 		c.that(again == (k.due != 0) && (noted || !again), "claim %v is due in round %d, noted: %t", name, k.due, noted)
 	})
 	for id := range g.ended {
@@ -192,7 +199,8 @@ func (c *checker) inventories() {
 			finalizers[key{n.namespace, n.finalizers}]++
 		}
 		inv := g.inventories[n.namespace]
-		ok := inv != nil && inv.kinds[n.slot] != nil && int(n.place) < len(inv.kinds[n.slot].nodes) && inv.kinds[n.slot].nodes[n.place] == id
+		ok := inv != nil && inv.kinds[n.slot] != nil && int(n.place) < len(inv.kinds[n.slot].nodes) &&
+			inv.kinds[n.slot].nodes[n.place] == id
 		c.that(ok, "%s is not at its place in the contents of its namespace", g.refOf(id))
 	}
 	counted := 0
@@ -200,13 +208,16 @@ func (c *checker) inventories() {
 		counted += len(inv.kinds) + len(inv.finalizers)
 		for s, k := range inv.kinds {
 			t := tally{int32(len(k.nodes)), k.terminating, k.usual}
-			c.that(kinds[key{ns, s}] == t, "namespace %s counts %v of %s, has %v", g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[key{ns, s}])
+			c.that(kinds[key{ns, s}] == t, "namespace %s counts %v of %s, has %v",
+				g.namespaces.val(ns), t, g.slots[s].GroupResource(), kinds[key{ns, s}])
 		}
 		for f, n := range inv.finalizers {
-			c.that(finalizers[key{ns, f}] == n, "namespace %s counts %d objects with %v", g.namespaces.val(ns), n, unpack(g.finalizers.val(f)))
+			c.that(finalizers[key{ns, f}] == n, "namespace %s counts %d objects with %v",
+				g.namespaces.val(ns), n, unpack(g.finalizers.val(f)))
 		}
 	}
-	c.that(counted == len(kinds)+len(finalizers), "%d things are counted in namespaces, %d are there", counted, len(kinds)+len(finalizers))
+	c.that(counted == len(kinds)+len(finalizers), "%d things are counted in namespaces, %d are there",
+		counted, len(kinds)+len(finalizers))
 }
 
 func (c *checker) interners() {

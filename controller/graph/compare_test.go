@@ -13,8 +13,9 @@ func TestGraphIsComparedByUIDVersionAndContent(t *testing.T) {
 	g := graph.New()
 	g.Apply(graph.Serving{Resources: script.Usual()})
 	object := func(change func(*graph.Object)) *graph.Object {
-		o := &graph.Object{Kind: podKind, UID: "a", Namespace: "x", Name: "a", ResourceVersion: "10", Finalizers: []string{"f"},
-			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "b", UID: "b"}}}
+		o := &graph.Object{Kind: podKind, UID: "a", Namespace: "x", Name: "a", ResourceVersion: "10",
+			Finalizers: []string{"f"},
+			Owners:     []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "b", UID: "b"}}}
 		change(o)
 		return o
 	}

@@ -258,7 +258,8 @@ func (g *Graph) unfinalize(id uint32, finalizer, why string, a *Action) {
 // the object.
 func (g *Graph) unblock(n *node, members map[uint32]bool, a *Action) {
 	a.Verb = Unblock
-	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself", "objects that wait for each other")
+	a.Why = "in a cycle of " + words.Count(len(members), "object that waits for itself",
+		"objects that wait for each other")
 	if members == nil {
 		a.Why = "blocks owners that block more objects than are followed, and may wait for itself: " +
 			"its owners are not to wait for it"

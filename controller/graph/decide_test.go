@@ -151,8 +151,10 @@ func TestEverySituationIsDecidedByItsRow(t *testing.T) {
 					each(situation{counts: counts, state: state, dependents: dependents, kinds: kinds})
 				}
 				each(situation{counts: counts, state: "alive", dependents: dependents, kinds: kinds, accepted: true})
-				each(situation{counts: counts, state: "alive", dependents: dependents, kinds: kinds, own: metav1.FinalizerOrphanDependents})
-				each(situation{counts: counts, state: "alive", dependents: dependents, kinds: kinds, own: metav1.FinalizerDeleteDependents})
+				each(situation{counts: counts, state: "alive", dependents: dependents, kinds: kinds,
+					own: metav1.FinalizerOrphanDependents})
+				each(situation{counts: counts, state: "alive", dependents: dependents, kinds: kinds,
+					own: metav1.FinalizerDeleteDependents})
 				if t.Failed() {
 					return
 				}
@@ -202,7 +204,8 @@ type stage struct {
 
 func newStage(kinds string) *stage {
 	st := &stage{g: graph.New()}
-	gizmo := graph.Resource{Group: "example.com", Resource: "gizmos", Kind: "Gizmo", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
+	gizmo := graph.Resource{Group: "example.com", Resource: "gizmos", Kind: "Gizmo", Version: "v1",
+		Versions: []string{"v1"}, Namespaced: true, Collected: true}
 	st.g.Apply(graph.Serving{Resources: append(script.Usual(), gizmo)})
 	for _, k := range st.g.Stats().Kinds {
 		if gr := k.GroupResource(); gr != gizmoKind || kinds == "complete" || kinds == "behind" {
@@ -233,7 +236,8 @@ func newStage(kinds string) *stage {
 		st.g.Apply(graph.Gone{Kind: mapKind, UID: ownerRef('A', n).UID})
 		for _, class := range []byte("QF") {
 			r := ownerRef(class, n)
-			claim := graph.Claim{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: "x", Name: r.Name, UID: r.UID, Resource: mapKind, Namespaced: true}
+			claim := graph.Claim{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: "x", Name: r.Name, UID: r.UID,
+				Resource: mapKind, Namespaced: true}
 			st.g.Apply(graph.LookupStarted{Claim: claim})
 			if class == 'F' {
 				st.g.Apply(graph.LookupAnswered{Claim: claim, Answer: graph.Unanswered, Reason: "it is the test's wish"})
@@ -246,7 +250,8 @@ func newStage(kinds string) *stage {
 func (st *stage) owner(class byte, n int, deleting bool, finalizers ...string) {
 	r := ownerRef(class, n)
 	st.g.Apply(graph.Observed{Object: &graph.Object{
-		Kind: mapKind, UID: r.UID, Namespace: "x", Name: r.Name, ResourceVersion: "1", Deleting: deleting, Finalizers: finalizers,
+		Kind: mapKind, UID: r.UID, Namespace: "x", Name: r.Name, ResourceVersion: "1", Deleting: deleting,
+		Finalizers: finalizers,
 	}})
 }
 
@@ -273,7 +278,8 @@ func (st *stage) try(s situation, r row) string {
 		UID: types.UID(fmt.Sprintf("m%d", st.tried)), Finalizers: []string{"example.com/first"},
 	}
 	self := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "m", UID: o.UID}
-	dependent := &graph.Object{Kind: podKind, Namespace: "x", Name: "d", ResourceVersion: "8", UID: types.UID(fmt.Sprintf("d%d", st.tried))}
+	dependent := &graph.Object{Kind: podKind, Namespace: "x", Name: "d", ResourceVersion: "8",
+		UID: types.UID(fmt.Sprintf("d%d", st.tried))}
 	var class string // of each reference
 	for i := range classes {
 		for n := range s.counts[i] {
@@ -286,14 +292,16 @@ func (st *stage) try(s situation, r row) string {
 		dependent.UID = types.UID(map[string]string{"leads": "z", "follows": "a"}[s.dependents] + string(dependent.UID))
 		dependent.Deleting, dependent.Finalizers = true, []string{metav1.FinalizerDeleteDependents}
 		i := strings.IndexByte(class, 'W')
-		o.Owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "d", UID: dependent.UID, BlockOwnerDeletion: ptr(true)}
+		o.Owners[i] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "d", UID: dependent.UID,
+			BlockOwnerDeletion: ptr(true)}
 		self.BlockOwnerDeletion = ptr(true)
 	case "blocking":
 		self.BlockOwnerDeletion = ptr(true)
 	}
 	dependent.Owners = []metav1.OwnerReference{self}
 	o.Deleting = s.state != "alive"
-	gc := map[string]string{"alive": s.own, "foreground": metav1.FinalizerDeleteDependents, "orphaning": metav1.FinalizerOrphanDependents}[s.state]
+	gc := map[string]string{"alive": s.own, "foreground": metav1.FinalizerDeleteDependents,
+		"orphaning": metav1.FinalizerOrphanDependents}[s.state]
 	if gc != "" {
 		o.Finalizers = append(o.Finalizers, gc)
 	}
@@ -333,7 +341,8 @@ func (st *stage) try(s situation, r row) string {
 		want.Verb, want.Unresolvable = graph.Wait, graph.Unreadable
 	case "look", "look-low":
 		want.Verb, want.LowPriority = graph.Lookup, r.then == "look-low"
-		want.Claim = graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "U0", UID: "U0", Resource: mapKind, Namespaced: true, Lists: 1}
+		want.Claim = graph.Claim{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "U0", UID: "U0",
+			Resource: mapKind, Namespaced: true, Lists: 1}
 	case "release":
 		want.Verb, want.Owners = graph.Release, stay(r.releases)
 	case "unfinalize":

@@ -15,12 +15,15 @@ func Example() {
 	g := graph.New()
 	kind := schema.GroupResource{Resource: "configmaps"}
 	g.Apply(graph.Serving{Resources: []graph.Resource{{
-		Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true,
+		Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true,
+		Collected: true, Deletable: true, Listable: true,
 	}}})
 	g.Apply(graph.ListBegins{Kind: kind})
-	g.Apply(graph.Observed{Object: &graph.Object{Kind: kind, Namespace: "shop", Name: "web", UID: "1", ResourceVersion: "7"}})
-	g.Apply(graph.Observed{Object: &graph.Object{Kind: kind, Namespace: "shop", Name: "web-settings", UID: "2", ResourceVersion: "8",
-		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", UID: "1"}}}})
+	g.Apply(graph.Observed{Object: &graph.Object{Kind: kind, Namespace: "shop", Name: "web", UID: "1",
+		ResourceVersion: "7"}})
+	g.Apply(graph.Observed{Object: &graph.Object{Kind: kind, Namespace: "shop", Name: "web-settings", UID: "2",
+		ResourceVersion: "8",
+		Owners:          []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "web", UID: "1"}}}})
 	g.Apply(graph.ListEnds{Kind: kind})
 	fmt.Println(g.Decide("2").Why)
 

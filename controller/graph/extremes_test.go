@@ -20,8 +20,10 @@ func TestTenThousandReferencesOnOneObject(t *testing.T) {
 	object := &graph.Object{Kind: podKind, UID: "dependent", Namespace: "x", Name: "dependent", ResourceVersion: "1"}
 	owner := func(i int) types.UID { return uuid(uint64(i)) }
 	for i := range n {
-		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: owner(i)})
-		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: owner(i), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}})
+		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i),
+			UID: owner(i)})
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: owner(i), Namespace: "x", Name: fmt.Sprint(i),
+			ResourceVersion: "1"}})
 	}
 	g.Apply(graph.Observed{Object: object})
 	for i := range n - 1 {
@@ -61,9 +63,11 @@ func TestTenThousandReferencesOnOneObject(t *testing.T) {
 // has no more than these.
 func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
 	const n = 30_000
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "many", UID: "many", ResourceVersion: "1"}}
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "many", UID: "many",
+		ResourceVersion: "1"}}
 	for i := range n {
-		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: uuid(uint64(i))})
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap",
+			Name: fmt.Sprint(i), UID: uuid(uint64(i))})
 	}
 	g := emptyGraph()
 	g.Apply(graph.Observed{Object: graph.ObjectOf(podKind, m)})
@@ -71,21 +75,24 @@ func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
 	for _, n := range g.Stats().Claims {
 		claims += n
 	}
-	if a := g.Decide("many"); claims != graph.MostOwners || a.Request() || a.Unresolvable != graph.TooManyOwners || a.Why != "kept: it has 30000 owner references, and no more than 256 are followed" {
+	if a := g.Decide("many"); claims != graph.MostOwners || a.Request() || a.Unresolvable != graph.TooManyOwners ||
+		a.Why != "kept: it has 30000 owner references, and no more than 256 are followed" {
 		t.Errorf("%d claims: %s", claims, a)
 	}
 	if !g.Shows(graph.ObjectOf(podKind, m)) || g.Clone().Decide("many").Why != g.Decide("many").Why {
 		t.Error("the graph has another object, or its clone does")
 	}
 	for i := range graph.MostOwners {
-		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}})
+		g.Apply(graph.Observed{Object: &graph.Object{Kind: mapKind, UID: uuid(uint64(i)), Namespace: "x",
+			Name: fmt.Sprint(i), ResourceVersion: "1"}})
 		g.Apply(graph.Gone{Kind: mapKind, UID: uuid(uint64(i))})
 	}
 	if a := g.Decide("many"); a.Request() {
 		t.Errorf("all that are followed are gone: %s", a)
 	}
 	m.ResourceVersion, m.OwnerReferences = "2", m.OwnerReferences[:graph.MostOwners]
-	if dirty := g.Apply(graph.Observed{Object: graph.ObjectOf(podKind, m)}); !slices.Contains(dirty, "many") || g.Decide("many").Verb != graph.Delete {
+	if dirty := g.Apply(graph.Observed{Object: graph.ObjectOf(podKind, m)}); !slices.Contains(dirty, "many") ||
+		g.Decide("many").Verb != graph.Delete {
 		t.Errorf("it has no others any more: %s", g.Decide("many"))
 	}
 	if err := g.Check(); err != nil {
@@ -103,7 +110,8 @@ func TestManyObjectsInOneCycle(t *testing.T) {
 		next := (i + 1) % n
 		return &graph.Object{
 			Kind: podKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1",
-			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(next), UID: uuid(uint64(next)), BlockOwnerDeletion: &yes}},
+			Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(next), UID: uuid(uint64(next)),
+				BlockOwnerDeletion: &yes}},
 		}
 	}
 	for i := range n {
@@ -270,7 +278,8 @@ func TestObjectsThatAllBlockEachOther(t *testing.T) {
 		o := &graph.Object{Kind: podKind, UID: uuid(uint64(i)), Namespace: "x", Name: fmt.Sprint(i), ResourceVersion: "1"}
 		for other := range n {
 			if other != i {
-				o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(other), UID: uuid(uint64(other)), BlockOwnerDeletion: &yes})
+				o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: fmt.Sprint(other),
+					UID: uuid(uint64(other)), BlockOwnerDeletion: &yes})
 			}
 		}
 		if deleting {
@@ -342,13 +351,17 @@ func TestObjectsThatAllBlockEachOther(t *testing.T) {
 // waits for what depends on it.
 func TestObjectWithMoreReferencesThanAreFollowed(t *testing.T) {
 	g, yes := emptyGraph(), true
-	object := &graph.Object{Kind: podKind, UID: "wide", Namespace: "x", Name: "wide", ResourceVersion: "1", Deleting: true, Finalizers: []string{metav1.FinalizerDeleteDependents}}
+	object := &graph.Object{Kind: podKind, UID: "wide", Namespace: "x", Name: "wide", ResourceVersion: "1",
+		Deleting: true, Finalizers: []string{metav1.FinalizerDeleteDependents}}
 	for i := range 20_001 {
-		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i), UID: uuid(uint64(i))})
+		object.Owners = append(object.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprint(i),
+			UID: uuid(uint64(i))})
 	}
 	g.Apply(graph.Observed{Object: object})
-	g.Apply(graph.Observed{Object: &graph.Object{Kind: podKind, UID: "leaf", Namespace: "x", Name: "leaf", ResourceVersion: "1", Deleting: true, Finalizers: []string{"example.com/hold"},
-		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "wide", UID: "wide", BlockOwnerDeletion: &yes}}}})
+	g.Apply(graph.Observed{Object: &graph.Object{Kind: podKind, UID: "leaf", Namespace: "x", Name: "leaf",
+		ResourceVersion: "1", Deleting: true, Finalizers: []string{"example.com/hold"},
+		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "wide", UID: "wide",
+			BlockOwnerDeletion: &yes}}}})
 	if a := g.Decide("wide"); a.Verb != graph.Wait {
 		t.Errorf("%s: %s", a.Verb, a.Why)
 	}

@@ -15,7 +15,9 @@ import (
 func TestGraphOfManyThatWentIsRightAndSmall(t *testing.T) {
 	const (
 		branches, stay = 600, 40
-		mostEach       = 90 // bytes: 157 where no chunk is given back, 56 where they are, most of which is what is remembered of those that went
+		// bytes: 157 where no chunk is given back, 56 where they are, most of which is what is remembered
+		// of those that went
+		mostEach = 90
 	)
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -60,7 +62,8 @@ func TestGraphOfManyThatWentIsRightAndSmall(t *testing.T) {
 			t.Fatalf("seed %d, round %d: what is left is not as it was", seed, round)
 		}
 		after := heapInUse()
-		t.Logf("seed %d, round %d: %d objects: %d kB before, %d with them, %d after", seed, round, n, before>>10, full>>10, after>>10)
+		t.Logf("seed %d, round %d: %d objects: %d kB before, %d with them, %d after",
+			seed, round, n, before>>10, full>>10, after>>10)
 		if each := (int(after) - int(before)) / n; each > mostEach {
 			t.Errorf("seed %d, round %d: %d bytes are held for each object that is gone", seed, round, each)
 		}

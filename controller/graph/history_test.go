@@ -36,7 +36,8 @@ type history struct {
 }
 
 func newHistory() *history {
-	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}, stock: map[string]graph.Inventory{}, kinds: map[schema.GroupResource]contents{}}
+	h := &history{Runner: script.New(), before: map[types.UID]graph.Action{}, stock: map[string]graph.Inventory{},
+		kinds: map[schema.GroupResource]contents{}}
 	h.Each = h.each
 	return h
 }
@@ -84,7 +85,8 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if want, got := plain(h.model.decide(uid)), plain(a); !reflect.DeepEqual(want, got) {
 			return fmt.Sprintf("%s is decided otherwise than by the model (-model +graph):\n%s", uid, cmp.Diff(want, got))
 		}
-		if (a.Verb == graph.Delete) != (a.Cause != graph.Claim{}) || a.Dependents < 0 || !strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
+		if (a.Verb == graph.Delete) != (a.Cause != graph.Claim{}) || a.Dependents < 0 ||
+			!strings.Contains(a.Why, shown.Printable(a.Cause.Name)) {
 			return fmt.Sprintf("%s: its cause is %v, with %d dependents", a, a.Cause, a.Dependents)
 		}
 		if a.Verb == graph.Delete {
@@ -95,7 +97,8 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 		if b, was := h.before[uid]; was && !a.Same(b) && !slices.Contains(dirty, uid) {
 			return fmt.Sprintf("%s is not dirty, and its decision changed\nfrom %s\nto   %s", uid, b, a)
 		}
-		if todo := a.Request() || a.Unresolvable != graph.Resolvable; todo != slices.Contains(pending, uid) && h.model.nodes(uid) == 1 {
+		if todo := a.Request() || a.Unresolvable != graph.Resolvable; todo != slices.Contains(pending, uid) &&
+			h.model.nodes(uid) == 1 {
 			return fmt.Sprintf("%s is pending: %t, and the decision is: %s", uid, !todo, a)
 		}
 		after[uid] = a
@@ -132,7 +135,8 @@ func (h *history) whichChangeIsNotCounted() string {
 		n, _ := h.Graph.Changes(k.GroupResource())
 		was, now := h.kinds[k.GroupResource()], contents{n, strings.Join(objects, " ")}
 		if was.changes == now.changes && was.objects != now.objects {
-			return fmt.Sprintf("%s changed from %q to %q, and %d changes are counted as before", k.GroupResource(), was.objects, now.objects, n)
+			return fmt.Sprintf("%s changed from %q to %q, and %d changes are counted as before",
+				k.GroupResource(), was.objects, now.objects, n)
 		}
 		h.kinds[k.GroupResource()] = now
 	}
@@ -270,6 +274,7 @@ func report(broken string, lines []string) string {
 	if now := play(short); now != "" {
 		broken = now
 	}
-	return fmt.Sprintf("%s\n\n%d of %d lines are enough. To be committed as testdata/….txt, and run with -rewrite when fixed:\n\n%s",
+	return fmt.Sprintf(
+		"%s\n\n%d of %d lines are enough. To be committed as testdata/….txt, and run with -rewrite when fixed:\n\n%s",
 		broken, len(short), len(lines), asScript(short))
 }

@@ -63,7 +63,8 @@ func (g *Graph) inferenceOf(c cause) Inference {
 	if c == 0 {
 		return Inference{}
 	}
-	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(), Inherited: c&inherited != 0}
+	return Inference{Conclusion: Conclusion(c >> 1 & 3), Owners: g.slots[c>>3].GroupResource(),
+		Inherited: c&inherited != 0}
 }
 
 // causeOfDelete returns what the delete of an object rests on. One inferred reference is enough:

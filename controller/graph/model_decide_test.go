@@ -127,7 +127,10 @@ func (m *model) incomplete(o *mObject, behind bool, states ...graph.ListState) b
 
 // away tells whether objects that referred to o are of a kind that is not served.
 func (m *model) away(o *mObject) bool {
-	return slices.ContainsFunc(o.hidden, func(gr schema.GroupResource) bool { k := m.kind(gr); return !k.served || !k.Collected })
+	return slices.ContainsFunc(o.hidden, func(gr schema.GroupResource) bool {
+		k := m.kind(gr)
+		return !k.served || !k.Collected
+	})
 }
 
 // decide is the decision about a uid: of its objects, the newest that has something to ask for.

@@ -28,7 +28,8 @@ func (m *model) cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]
 		return nil, false
 	}
 	drops := func(o *mObject) bool {
-		return down[o] && !m.leavesOrphans(o) && (o.UID == uid || !slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents))
+		return down[o] && !m.leavesOrphans(o) && (o.UID == uid ||
+			!slices.Contains(o.Finalizers, metav1.FinalizerOrphanDependents))
 	}
 	cascade := func(o *mObject) bool {
 		lost, others := false, 0
@@ -160,7 +161,8 @@ func (m *model) owner(ref metav1.OwnerReference, namespace string) graph.Answer 
 	t := m.typeOf(wordsOf(ref, namespace))
 	answer := graph.Unanswered
 	if t.served && !t.ambiguous {
-		m.alike(graph.Claim{Namespace: namespace, Name: ref.Name, UID: ref.UID, Resource: t.resource, Namespaced: t.namespaced}, func(c *mClaim) {
+		m.alike(graph.Claim{Namespace: namespace, Name: ref.Name, UID: ref.UID, Resource: t.resource,
+			Namespaced: t.namespaced}, func(c *mClaim) {
 			if c.look == "absent" && !c.orphaned {
 				answer = graph.Absent
 			}
@@ -197,13 +199,15 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	got, ok := h.Graph.Cascade(uid, kept)
 	want, wantOK := h.model.cascade(uid, kept)
 	if ok != wantOK || !gocmp.Equal(want, got) {
-		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s", uid, turn, ok, wantOK, gocmp.Diff(want, got))
+		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s",
+			uid, turn, ok, wantOK, gocmp.Diff(want, got))
 	}
 	n := 0
 	for _, f := range got {
 		n += f.Count
 	}
-	if goes, goesOK := h.Graph.Goes(graph.Search{UID: uid, Kept: kept}); goesOK != ok || len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
+	if goes, goesOK := h.Graph.Goes(graph.Search{UID: uid, Kept: kept}); goesOK != ok ||
+		len(goes) != n+1 && len(goes) > 0 || len(goes) > 0 && goes[0].UID != uid {
 		return fmt.Sprintf("with %s go %v (known %t), and %d are counted", uid, goes, goesOK, n)
 	}
 	if got, want := h.Graph.Depends(uid, other, 1000), h.model.depends(uid, other); got != want {

@@ -46,13 +46,15 @@ type mObject struct {
 	overdue  bool // accepted before the last round that gives up
 	released bool // was orphaning, and is not any more
 	ruled    *graph.Ruled
-	holder   string                 // the model's
-	guarded  bool                   // a policy refused its delete, at the version that it has
-	shown    bool                   // since its kind's last list began
-	why      graph.Inference        // it is being collected for
-	written  []words                // references that an edit put there, or left there as the last, after the owner was deleted
-	edited   []words                // or while the owner was not known to be there
-	hidden   []schema.GroupResource // kinds whose objects referred to it when their watches ended, and were not listed since
+	holder   string          // the model's
+	guarded  bool            // a policy refused its delete, at the version that it has
+	shown    bool            // since its kind's last list began
+	why      graph.Inference // it is being collected for
+	// references that an edit put there, or left there as the last, after the owner was deleted
+	written []words
+	edited  []words // or while the owner was not known to be there
+	// kinds whose objects referred to it when their watches ended, and were not listed since
+	hidden []schema.GroupResource
 }
 
 // propagation is how an object that is being deleted ends: by its own word, or as was ruled; "" if
@@ -298,7 +300,8 @@ func (m *model) serve(resources []graph.Resource) {
 		m.types[i] = after
 		for j := range m.claims {
 			c := &m.claims[j]
-			if before != after && c.apiVersion == after.apiVersion && c.kind == after.kind && (c.look != "absent" || !after.known) {
+			if before != after && c.apiVersion == after.apiVersion && c.kind == after.kind &&
+				(c.look != "absent" || !after.known) {
 				c.look = ""
 			}
 		}
@@ -325,7 +328,8 @@ func (m *model) observe(seen graph.Object) {
 		return
 	}
 	o := m.object(seen.Kind, seen.UID)
-	if before := o; seen.Kind.Resource == "customresourcedefinitions" && (before == nil || before.Deleting != seen.Deleting) {
+	if before := o; seen.Kind.Resource == "customresourcedefinitions" &&
+		(before == nil || before.Deleting != seen.Deleting) {
 		m.define(seen.Name, seen.Deleting)
 	}
 	edited := o != nil
@@ -351,7 +355,9 @@ func (m *model) edit(o *mObject, seen []metav1.OwnerReference, place string, edi
 	for _, r := range o.Owners {
 		owner := m.meant(wordsOf(r, place))
 		keeps := !slices.Contains([]string{"A", "W", "O"}, m.class(r, place)) && (owner == nil || !owner.Deleting)
-		severs = severs || keeps && !slices.ContainsFunc(seen, func(other metav1.OwnerReference) bool { return other.UID == r.UID })
+		severs = severs || keeps && !slices.ContainsFunc(seen, func(other metav1.OwnerReference) bool {
+			return other.UID == r.UID
+		})
 	}
 	var written, left []words
 	for _, r := range seen {
@@ -389,7 +395,8 @@ func (m *model) define(name string, goes bool) {
 			m.back(name)
 		}
 		for j := range m.claims {
-			if c := &m.claims[j]; goes && c.look == "absent" && c.inferred == (graph.Inference{}) && m.typeOf(c.words).resource.String() == name {
+			if c := &m.claims[j]; goes && c.look == "absent" && c.inferred == (graph.Inference{}) &&
+				m.typeOf(c.words).resource.String() == name {
 				c.inferred = inferred(graph.DefinitionGone, m.typeOf(c.words).resource)
 			}
 		}

@@ -17,11 +17,14 @@ func TestObjectThatCannotComeAfterWhatWasSeen(t *testing.T) {
 	g := graph.New()
 	for _, ev := range []graph.Event{
 		graph.Serving{Resources: []graph.Resource{
-			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
-			{Group: "liar.example.com", Resource: "views", Kind: "View", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+			{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true,
+				Collected: true},
+			{Group: "liar.example.com", Resource: "views", Kind: "View", Version: "v1", Versions: []string{"v1"},
+				Namespaced: true, Collected: true},
 		}},
 		graph.ListBegins{Kind: kind}, graph.ListEnds{Kind: kind},
-		graph.Observed{Object: object("a", "10")}, graph.Observed{Object: object("b", "11")}, graph.Gone{Kind: kind, UID: object("b", "").UID},
+		graph.Observed{Object: object("a", "10")}, graph.Observed{Object: object("b", "11")},
+		graph.Gone{Kind: kind, UID: object("b", "").UID},
 		// Another kind has the same uid.
 		graph.Gone{Kind: schema.GroupResource{Group: "liar.example.com", Resource: "views"}, UID: object("a", "").UID},
 	} {
@@ -36,7 +39,8 @@ func TestObjectThatCannotComeAfterWhatWasSeen(t *testing.T) {
 		"new":                          {object("c", "3"), ""},
 		"version that is not a number": {object("a", "x"), ""},
 		"older":                        {object("a", "8"), "shop/a has resourceVersion 8, and was seen at 10 before"},
-		"seen to go":                   {object("b", "11"), "shop/b is there again after its deletion was seen, under the same uid"},
+		"seen to go": {object("b", "11"),
+			"shop/b is there again after its deletion was seen, under the same uid"},
 	} {
 		if have := g.Contradicts(c.object); have != c.want {
 			t.Errorf("%s: %q, want %q", name, have, c.want)

@@ -20,7 +20,8 @@ import (
 var (
 	seed   = flag.Uint64("seed", 0, "seed of the first random history; 0: from the clock")
 	cases  = flag.Int("cases", 0, "number of random histories; 0: as many as begin within -for")
-	within = flag.Duration("for", 2*time.Second, "how long histories are begun; a quarter of it those of simulated collectors")
+	within = flag.Duration("for", 2*time.Second,
+		"how long histories are begun; a quarter of it those of simulated collectors")
 )
 
 // TestRandomHistories plays random histories on the graph and the model.
@@ -125,10 +126,12 @@ var homes = []struct{ uid, kind, place, ref string }{
 var (
 	someKinds  = []string{"configmaps", "pods", "nodes", "widgets", "widgetz.example.com", "events"}
 	somePlaces = []string{"x/n", "x/m", "y/n", "y/m", "n", "m", "x/kube-root-ca.crt"}
-	someRefs   = []string{"ConfigMap", "Pod", "Node", "Widget", "Widget.v1beta1.example.com", "Widget.v9.example.com", "Event", "Gizmo.v1.example.com"}
+	someRefs   = []string{"ConfigMap", "Pod", "Node", "Widget", "Widget.v1beta1.example.com", "Widget.v9.example.com",
+		"Event", "Gizmo.v1.example.com"}
 	someServes = []string{
 		"serve", "serve", "serve all -widgets", "serve all widgetz.example.com:Widget:v1",
-		"serve all -widgets widgets.example.com:Widget:v1,v9:cluster", "serve all -widgets widgets.example.com:Widget:v1:uncollected",
+		"serve all -widgets widgets.example.com:Widget:v1,v9:cluster",
+		"serve all -widgets widgets.example.com:Widget:v1:uncollected",
 		"serve all -pods", "serve all -nodes", "serve none",
 	}
 )
@@ -168,7 +171,8 @@ func (w author) line(before int) string {
 	case n < 90:
 		return w.outage()
 	case n < 91 && w.chance(60):
-		return "rule " + home.kind + " " + home.uid + " " + pick(w.dice, []string{"background", "foreground", "orphan", "orphan", "none"})
+		return "rule " + home.kind + " " + home.uid + " " +
+			pick(w.dice, []string{"background", "foreground", "orphan", "orphan", "none"})
 	case n < 91 && w.chance(20):
 		return "holds " + pick(w.dice, []string{"example.com/held", "example.com/held", "example.com/held", "example.com/f"})
 	case n < 91 && w.chance(50):
@@ -315,7 +319,8 @@ func (w author) owner() string {
 		place = pick(w.dice, somePlaces)
 	}
 	return ownerAt(ref, place, home.uid) +
-		pick(w.dice, []string{"", "!block", "!block", "!unblock"}) + pick(w.dice, []string{"", "", "*controller", "*uncontroller"})
+		pick(w.dice, []string{"", "!block", "!block", "!unblock"}) + pick(w.dice,
+		[]string{"", "", "*controller", "*uncontroller"})
 }
 
 func ownerAt(ref, place, uid string) string {

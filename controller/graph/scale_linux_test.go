@@ -46,7 +46,8 @@ func TestScale(t *testing.T) {
 	t.Logf("\n%s%s", scaleHeader, rows.String())
 }
 
-const scaleHeader = "| objects | heap, B each | RSS, B each | a full collection, CPU | first list: objects/s | CPU, µs | unchanged: CPU, µs | come and go: CPU, µs " +
+const scaleHeader = "| objects | heap, B each | RSS, B each | a full collection, CPU | first list: objects/s | CPU, " +
+	"µs | unchanged: CPU, µs | come and go: CPU, µs " +
 	"| cascade of 100,000: told after | CPU an object, µs | list of all ends after |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
 
 // measure is one graph, and what it came to.
@@ -214,6 +215,7 @@ func (m *measure) cascade(dependents int) {
 
 func (m *measure) String() string {
 	return fmt.Sprintf("| %d | %d | %d | %v | %.0f | %.2f | %.2f | %.2f | %v | %.2f | %v |", m.objects,
-		m.heap/int64(m.objects), m.rss/int64(m.objects), m.collection.Round(time.Millisecond), m.listed.perSec(), m.listed.each(), m.beat.each(),
+		m.heap/int64(m.objects), m.rss/int64(m.objects), m.collection.Round(time.Millisecond), m.listed.perSec(),
+		m.listed.each(), m.beat.each(),
 		m.changed.each(), m.told100k.Round(time.Millisecond), m.one.each(), m.swept.Round(100*time.Microsecond))
 }

@@ -69,7 +69,8 @@ func TestPagesOfViewsShowEachObjectOnce(t *testing.T) {
 // that are wrong, because those are what one looks for.
 func TestConnectedFollowsReferencesBothWays(t *testing.T) {
 	g := played(t, "serve", "sync",
-		"see deployments x/d uid=d", "see replicasets x/r uid=r owners=(Deployment/d/d)", "see pods x/p uid=p owners=(ReplicaSet/r/r)",
+		"see deployments x/d uid=d", "see replicasets x/r uid=r owners=(Deployment/d/d)",
+		"see pods x/p uid=p owners=(ReplicaSet/r/r)",
 		"see pods x/q uid=q owners=(ConfigMap/lost/lost)", "see pods y/s uid=s owners=(ConfigMap/lost/lost)",
 		"see pods x/w uid=w owners=(Pod/wrong/d)", "see pods x/alone uid=alone")
 	for _, c := range []struct{ from, want []types.UID }{

@@ -30,8 +30,10 @@ func TestDrawingIsReadBackAsItWas(t *testing.T) {
 }
 
 var hostileNames = []string{
-	"plain", "", " ", `"`, `""`, `"quoted"`, `back\slash`, `\`, `\n`, "line\nbreak", "tab\tand\x00nul", "größe-対象", "a b", "1.5", "-3",
-	"node", "digraph", "<b>", "<", "->", "a;b", "{x}", "[y]", `"<"`, "// comment", "/* comment", "#", "'", "é́", "\xff\xfe", "%s", "𝔘",
+	"plain", "", " ", `"`, `""`, `"quoted"`, `back\slash`, `\`, `\n`, "line\nbreak", "tab\tand\x00nul", "größe-対象", "a b",
+	"1.5", "-3",
+	"node", "digraph", "<b>", "<", "->", "a;b", "{x}", "[y]", `"<"`, "// comment", "/* comment", "#", "'", "é́",
+	"\xff\xfe", "%s", "𝔘",
 }
 
 func FuzzDrawing(f *testing.F) {
@@ -52,15 +54,18 @@ func drawAndRead(t *testing.T, name, uid string) {
 	owner := types.UID(uid)
 	view := func(uid types.UID, name string, owners ...graph.OwnerView) graph.View {
 		return graph.View{
-			Ref: graph.Ref{Namespace: "ns-" + name, Name: name, UID: uid}, Group: "g.example.com", Version: "v1", KindName: "Thing", Owners: owners,
+			Ref: graph.Ref{Namespace: "ns-" + name, Name: name, UID: uid}, Group: "g.example.com", Version: "v1",
+			KindName: "Thing", Owners: owners,
 		}
 	}
 	ref := func(uid types.UID, verdict string) graph.OwnerView {
 		return graph.OwnerView{
-			OwnerReference: metav1.OwnerReference{APIVersion: "g.example.com/v1", Kind: "Thing", Name: name, UID: uid}, Verdict: verdict,
+			OwnerReference: metav1.OwnerReference{APIVersion: "g.example.com/v1", Kind: "Thing", Name: name, UID: uid},
+			Verdict:        verdict,
 		}
 	}
-	dependent := view(owner+"/dependent", name+"/dependent", ref(owner, "present"), ref(owner+"/lost", "absent"), ref(owner+"/unseen", "unknown"))
+	dependent := view(owner+"/dependent", name+"/dependent", ref(owner, "present"), ref(owner+"/lost", "absent"),
+		ref(owner+"/unseen", "unknown"))
 	dependent.Deleting = true
 	views := []graph.View{dependent, view(owner, name, ref(owner, "present"))}
 
