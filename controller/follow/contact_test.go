@@ -19,7 +19,8 @@ import (
 )
 
 func statusError(code int, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code),
+		Message: message}}
 }
 
 // An answer is contact, whatever it says.
@@ -31,13 +32,14 @@ func TestWhatIsALossOfContact(t *testing.T) {
 		"nothing":                    {nil, false},
 		"connection refused":         {&url.Error{Op: "Get", URL: "x", Err: errors.New("connection refused")}, true},
 		"connection reset in a list": {io.ErrUnexpectedEOF, true},
-		"a stream that is given up":  {fmt.Errorf("list: %w", http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}), false},
-		"who asks has ended":         {&url.Error{Op: "Get", URL: "x", Err: context.Canceled}, false},
-		"storage fails":              {statusError(500, "etcdserver: leader changed"), false},
-		"an API that is late":        {fmt.Errorf("list: %w", statusError(504, "timeout")), false},
-		"an aggregated API is away":  {statusError(503, "service unavailable"), false},
-		"too many requests":          {statusError(429, "later"), false},
-		"forbidden":                  {statusError(403, "no"), false},
+		"a stream that is given up": {fmt.Errorf("list: %w", http2.StreamError{StreamID: 3, Code: http2.ErrCodeInternal}),
+			false},
+		"who asks has ended":        {&url.Error{Op: "Get", URL: "x", Err: context.Canceled}, false},
+		"storage fails":             {statusError(500, "etcdserver: leader changed"), false},
+		"an API that is late":       {fmt.Errorf("list: %w", statusError(504, "timeout")), false},
+		"an aggregated API is away": {statusError(503, "service unavailable"), false},
+		"too many requests":         {statusError(429, "later"), false},
+		"forbidden":                 {statusError(403, "no"), false},
 	} {
 		if got := contactLost(c.err); got != c.lost {
 			t.Errorf("%s: %t, want %t", name, got, c.lost)
@@ -91,7 +93,8 @@ func (c *closing) Close() error { c.closed++; return nil }
 // nothing is sent, and its body is closed, as a transport has to.
 func TestClosedGateLetsReadsPassAndNoWrite(t *testing.T) {
 	for method, passes := range map[string]bool{
-		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false, http.MethodDelete: false,
+		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false,
+		http.MethodDelete: false,
 	} {
 		h := newHistory(nil, nil, logr.Discard())
 		h.closed.Store(true)

@@ -66,7 +66,8 @@ func TestManyWishesAreOneDiscovery(t *testing.T) {
 // than a quarter of a second for its turn.
 func TestDiscoveriesRestAsLongAsTheyTook(t *testing.T) {
 	for took, rests := range map[time.Duration]time.Duration{
-		0: 0, 20 * time.Millisecond: 200 * time.Millisecond, 25 * time.Millisecond: longestPause, 30 * time.Second: longestPause,
+		0: 0, 20 * time.Millisecond: 200 * time.Millisecond, 25 * time.Millisecond: longestPause,
+		30 * time.Second: longestPause,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDiscoveries()

@@ -31,7 +31,8 @@ func NewEndingMetrics(s *Store) *endingMetrics {
 	return &endingMetrics{
 		store: s, since: map[types.UID]time.Time{},
 		owners: prometheus.NewDesc("weir_ending_owners",
-			"Owners that are being deleted with foreground or orphan, by what they wait for: dependents (of which kind one is), lists of kinds that may hold more, or requests of Weir.",
+			"Owners that are being deleted with foreground or orphan, by what they wait for: dependents (of which kind one "+
+				"is), lists of kinds that may hold more, or requests of Weir.",
 			[]string{"propagation", "waits_for", "group", "resource"}, nil),
 		oldest: prometheus.NewDesc("weir_ending_owner_oldest_seconds",
 			"The longest time for which this process has seen an owner being deleted with foreground or orphan.",
@@ -57,7 +58,8 @@ func (m *endingMetrics) Collect(ch chan<- prometheus.Metric) {
 		oldest[string(e.Propagation)] = max(oldest[string(e.Propagation)], e.age)
 	}
 	for r, n := range rows {
-		ch <- prometheus.MustNewConstMetric(m.owners, prometheus.GaugeValue, float64(n), r.propagation, r.awaited, r.group, r.resource)
+		ch <- prometheus.MustNewConstMetric(m.owners, prometheus.GaugeValue, float64(n), r.propagation, r.awaited, r.group,
+			r.resource)
 	}
 	for propagation, age := range oldest {
 		ch <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, age.Seconds(), propagation)

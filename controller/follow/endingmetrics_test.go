@@ -17,12 +17,14 @@ import (
 
 // endingObject is an owner that is being deleted with a finalizer of the garbage collector.
 func endingObject(name, finalizer string) *graph.Object {
-	return &graph.Object{Kind: fixture.ConfigMaps, UID: types.UID(name), Namespace: "shop", Name: name, ResourceVersion: "1", Finalizers: []string{finalizer}, Deleting: true}
+	return &graph.Object{Kind: fixture.ConfigMaps, UID: types.UID(name), Namespace: "shop", Name: name,
+		ResourceVersion: "1", Finalizers: []string{finalizer}, Deleting: true}
 }
 
 func secretOf(name, owner string) *graph.Object {
 	return &graph.Object{Kind: fixture.Secrets, UID: types.UID(name), Namespace: "shop", Name: name, ResourceVersion: "1",
-		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: new(true)}}}
+		Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner),
+			BlockOwnerDeletion: new(true)}}}
 }
 
 func TestMetricsTellWhatEndingOwnersWaitForAndForHowLong(t *testing.T) {
@@ -52,8 +54,10 @@ func TestMetricsTellWhatEndingOwnersWaitForAndForHowLong(t *testing.T) {
 
 		<-time.After(time.Minute)
 		s.Apply(graph.Observed{Object: endingObject("later", metav1.FinalizerDeleteDependents)})
-		s.Apply(graph.ListBegins{Kind: fixture.Secrets}, graph.Observed{Object: secretOf("leaf", "blocked")}, graph.ListEnds{Kind: fixture.Secrets})
-		want("a minute later, all listed", map[string]float64{"Foreground secrets dependents": 1, "Orphan requests": 1, "Foreground requests": 1},
+		s.Apply(graph.ListBegins{Kind: fixture.Secrets}, graph.Observed{Object: secretOf("leaf", "blocked")},
+			graph.ListEnds{Kind: fixture.Secrets})
+		want("a minute later, all listed", map[string]float64{"Foreground secrets dependents": 1, "Orphan requests": 1,
+			"Foreground requests": 1},
 			map[string]float64{"Foreground": 60, "Orphan": 60})
 
 		<-time.After(time.Minute)
@@ -71,7 +75,8 @@ func TestOldestOfVeryManyEndingOwnersIsNotLostSightOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewStore()
 		m := NewEndingMetrics(s)
-		s.Apply(graph.Serving{Resources: fixture.TwoKinds}, graph.Observed{Object: endingObject("oldest", metav1.FinalizerDeleteDependents)})
+		s.Apply(graph.Serving{Resources: fixture.TwoKinds},
+			graph.Observed{Object: endingObject("oldest", metav1.FinalizerDeleteDependents)})
 		m.look(time.Now())
 		for round := range 5 {
 			for i := range mostEnding {
@@ -83,8 +88,10 @@ func TestOldestOfVeryManyEndingOwnersIsNotLostSightOf(t *testing.T) {
 			for _, o := range owners {
 				oldest = max(oldest, o.age)
 			}
-			if want := time.Duration(round+1) * time.Minute; len(owners) != mostEnding || len(m.since) != mostEnding || oldest != want {
-				t.Fatalf("round %d: %d owners, %d remembered, the oldest for %s, want %d and %s", round, len(owners), len(m.since), oldest, mostEnding, want)
+			if want := time.Duration(round+1) * time.Minute; len(owners) != mostEnding || len(m.since) != mostEnding ||
+				oldest != want {
+				t.Fatalf("round %d: %d owners, %d remembered, the oldest for %s, want %d and %s",
+					round, len(owners), len(m.since), oldest, mostEnding, want)
 			}
 		}
 	})

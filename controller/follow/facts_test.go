@@ -17,8 +17,10 @@ import (
 var (
 	namespaced = []graph.Resource{
 		{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
-		{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
-		{Group: "apps", Resource: "replicasets", Kind: "ReplicaSet", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "deployments", Kind: "Deployment", Version: "v1", Versions: []string{"v1"},
+			Namespaced: true, Collected: true},
+		{Group: "apps", Resource: "replicasets", Kind: "ReplicaSet", Version: "v1", Versions: []string{"v1"},
+			Namespaced: true, Collected: true},
 	}
 )
 
@@ -36,7 +38,8 @@ func shop() []graph.Event {
 		events = append(events, graph.ListBegins{Kind: r.GroupResource()}, graph.ListEnds{Kind: r.GroupResource()})
 	}
 	object := func(kind schema.GroupResource, name string, owners ...metav1.OwnerReference) graph.Event {
-		return graph.Observed{Object: &graph.Object{Kind: kind, UID: types.UID("uid-" + name), Namespace: "shop", Name: name, ResourceVersion: "1", Owners: owners}}
+		return graph.Observed{Object: &graph.Object{Kind: kind, UID: types.UID("uid-" + name), Namespace: "shop", Name: name,
+			ResourceVersion: "1", Owners: owners}}
 	}
 	return append(events,
 		object(fixture.Deployments, "web"),
@@ -60,15 +63,29 @@ func TestFactsCountWhatWouldBeDeleted(t *testing.T) {
 	}
 	of := func(also policies.AlsoDeleted, ok bool) answer { return answer{also, ok} }
 	tests := map[string]struct{ got, want answer }{
-		"with an object":                 {of(f.Dependents(policies.Search{UID: "uid-web", Kept: func(schema.GroupResource) bool { return false }}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
-		"with an object, but for a kind": {of(f.Dependents(policies.Search{UID: "uid-web-1", Kept: func(gr schema.GroupResource) bool { return gr == fixture.Pods }}, 100)), answer{policies.AlsoDeleted{}, true}},
-		"but for a kind further down":    {of(f.Dependents(policies.Search{UID: "uid-web", Kept: func(gr schema.GroupResource) bool { return gr == fixture.Pods }}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
-		"with what has no dependents":    {of(f.Dependents(policies.Search{UID: "uid-a"}, 100)), answer{policies.AlsoDeleted{}, true}},
-		"with what was never seen":       {of(f.Dependents(policies.Search{UID: "uid-x"}, 100)), answer{}},
-		"of a kind":                      {of(f.Instances(fixture.ReplicaSets)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "replicasets.apps", Count: 1, Names: []string{"shop/web-1"}}}}, true}},
-		"of a kind that is not served":   {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})), answer{policies.AlsoDeleted{}, true}},
-		"with a namespace":               {of(f.Content("shop")), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "deployments.apps", Count: 1, Names: []string{"web"}}, twoPods, replicaSet}}, true}},
-		"with an empty namespace":        {of(f.Content("other")), answer{policies.AlsoDeleted{}, true}},
+		"with an object": {of(f.Dependents(policies.Search{UID: "uid-web", Kept: func(schema.GroupResource) bool {
+			return false
+		}}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with an object, but for a kind": {of(f.Dependents(policies.Search{UID: "uid-web-1",
+			Kept: func(gr schema.GroupResource) bool {
+				return gr == fixture.Pods
+			}}, 100)), answer{policies.AlsoDeleted{}, true}},
+		"but for a kind further down": {of(f.Dependents(policies.Search{UID: "uid-web",
+			Kept: func(gr schema.GroupResource) bool {
+				return gr == fixture.Pods
+			}}, 100)), answer{policies.AlsoDeleted{Kinds: []policies.KindCount{twoPods, replicaSet}}, true}},
+		"with what has no dependents": {of(f.Dependents(policies.Search{UID: "uid-a"}, 100)),
+			answer{policies.AlsoDeleted{}, true}},
+		"with what was never seen": {of(f.Dependents(policies.Search{UID: "uid-x"}, 100)), answer{}},
+		"of a kind": {of(f.Instances(fixture.ReplicaSets)),
+			answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "replicasets.apps", Count: 1,
+				Names: []string{"shop/web-1"}}}}, true}},
+		"of a kind that is not served": {of(f.Instances(schema.GroupResource{Group: "x.io", Resource: "xs"})),
+			answer{policies.AlsoDeleted{}, true}},
+		"with a namespace": {of(f.Content("shop")),
+			answer{policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "deployments.apps", Count: 1,
+				Names: []string{"web"}}, twoPods, replicaSet}}, true}},
+		"with an empty namespace": {of(f.Content("other")), answer{policies.AlsoDeleted{}, true}},
 	}
 	for name, tc := range tests {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
@@ -83,19 +100,24 @@ func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 		return func(gr schema.GroupResource) bool { return slices.Contains(kinds, gr) }
 	}
 	caught := func(gr schema.GroupResource, kind, name string) policies.Caught {
-		return policies.Caught{Resource: gr.WithVersion("v1"), Kind: schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: kind}, Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}
+		return policies.Caught{Resource: gr.WithVersion("v1"),
+			Kind: schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: kind}, Namespace: "shop", Name: name,
+			UID: types.UID("uid-" + name)}
 	}
-	a, b, web1 := caught(fixture.Pods, "Pod", "a"), caught(fixture.Pods, "Pod", "b"), caught(fixture.ReplicaSets, "ReplicaSet", "web-1")
+	a, b, web1 := caught(fixture.Pods, "Pod", "a"), caught(fixture.Pods, "Pod", "b"),
+		caught(fixture.ReplicaSets, "ReplicaSet", "web-1")
 	none := only()
 	for name, c := range map[string]struct {
 		uid          types.UID
 		kept, wanted func(schema.GroupResource) bool
 		want         []policies.Caught
 	}{
-		"with an object":                 {"uid-web", none, only(fixture.Pods, fixture.ReplicaSets), []policies.Caught{a, b, web1}},
-		"with an object, but for a kind": {"uid-web", only(fixture.ReplicaSets), only(fixture.Pods, fixture.ReplicaSets), nil},
-		"of one kind":                    {"uid-web", none, only(fixture.Pods), []policies.Caught{a, b}},
-		"with what was never seen":       {"uid-x", none, only(fixture.Pods), nil},
+		"with an object": {"uid-web", none, only(fixture.Pods, fixture.ReplicaSets),
+			[]policies.Caught{a, b, web1}},
+		"with an object, but for a kind": {"uid-web", only(fixture.ReplicaSets), only(fixture.Pods, fixture.ReplicaSets),
+			nil},
+		"of one kind":              {"uid-web", none, only(fixture.Pods), []policies.Caught{a, b}},
+		"with what was never seen": {"uid-x", none, only(fixture.Pods), nil},
 	} {
 		if diff := cmp.Diff(policies.Catch{Objects: c.want, Complete: true}, f.Catch(c.uid, c.kept, c.wanted)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -131,7 +153,8 @@ func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 
 func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
 	listing := []graph.Event{graph.Serving{Resources: namespaced}}
-	for name, c := range map[string]*Watcher{"before discovery": knowing(nil), "before the lists": knowing(nil, listing...)} {
+	for name, c := range map[string]*Watcher{"before discovery": knowing(nil),
+		"before the lists": knowing(nil, listing...)} {
 		f := c.Facts()
 		if _, ok := f.Dependents(policies.Search{UID: "uid-web"}, 100); ok {
 			t.Errorf("%s: what would be deleted with an object is known", name)
@@ -142,7 +165,8 @@ func TestFactsSayNothingBeforeTheyAreKnown(t *testing.T) {
 		if _, ok := f.Content("shop"); ok {
 			t.Errorf("%s: the content of a namespace is known", name)
 		}
-		if o := f.Owner(policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "uid-a"}, "shop"); o != (policies.Owner{}) {
+		if o := f.Owner(policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "uid-a"},
+			"shop"); o != (policies.Owner{}) {
 			t.Errorf("%s: an owner is known: %+v", name, o)
 		}
 	}
@@ -164,7 +188,8 @@ func TestFactsAboutSilentGroups(t *testing.T) {
 		gvk  schema.GroupVersionKind
 		want policies.Kind
 	}{
-		{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, policies.Kind{Known: true, Served: true, Namespaced: true, Resources: []schema.GroupResource{fixture.Deployments}}},
+		{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+			policies.Kind{Known: true, Served: true, Namespaced: true, Resources: []schema.GroupResource{fixture.Deployments}}},
 		{schema.GroupVersionKind{Group: "apps", Version: "v1beta1", Kind: "Deployment"}, policies.Kind{Known: true}},
 		{schema.GroupVersionKind{Group: "x.io", Version: "v1", Kind: "X"}, policies.Kind{}},
 		{schema.GroupVersionKind{Group: "y.io", Version: "v1", Kind: "Y"}, policies.Kind{Known: true}},
@@ -182,10 +207,11 @@ func TestFactsAboutOwners(t *testing.T) {
 		return policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID("uid-" + name)}
 	}
 	for name, want := range map[string]policies.Owner{
-		"a":   {Presence: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
-		"web": {Presence: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"},
-		"b":   {Presence: policies.Absent},
-		"c":   {},
+		"a": {Presence: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
+		"web": {Presence: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop",
+			Name: "web"},
+		"b": {Presence: policies.Absent},
+		"c": {},
 	} {
 		if diff := cmp.Diff(want, f.Owner(ref(name), "other")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

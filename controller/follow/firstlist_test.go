@@ -145,7 +145,8 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 	cut := sending(func(*http.Request) (*http.Response, error) { return nil, syscall.ETIMEDOUT })
 	refuses := func(code int, reason string) http.RoundTripper {
 		return sending(func(r *http.Request) (*http.Response, error) {
-			resp := fixture.Reply(r, code, "", fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
+			resp := fixture.Reply(r, code, "",
+				fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
 			resp.Header.Set("Content-Type", "application/json")
 			return resp, nil
 		})
@@ -166,8 +167,9 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newWatching(t)
 				e.configMap("boss", "")
-				e.api.Put("widgets", "{apiVersion: example.com/v1, kind: Widget, metadata: {name: leaf, namespace: shop, uid: uid-leaf, "+
-					"ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]}}")
+				e.api.Put("widgets",
+					"{apiVersion: example.com/v1, kind: Widget, metadata: {name: leaf, namespace: shop, uid: uid-leaf, "+
+						"ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss}]}}")
 				e.many()
 				h := e.halt()
 				h.halfway()
@@ -236,7 +238,9 @@ func TestWhatHappensDuringTheFirstListComesAfterIt(t *testing.T) {
 		e.mu.Unlock()
 		h.goOn <- nil
 		e.until(time.Second, "it is complete", func() bool { return e.kind("configmaps").State == graph.Synced })
-		e.until(time.Second, "what came meanwhile is there, and what went is not", func() bool { return e.kind("configmaps").Objects == listPiece+10+3+2 })
+		e.until(time.Second, "what came meanwhile is there, and what went is not", func() bool {
+			return e.kind("configmaps").Objects == listPiece+10+3+2
+		})
 		if a := e.decides("uid-leaf"); a.Verb != graph.Delete {
 			t.Errorf("%s leaf: %s", a.Verb, a.Why)
 		}

@@ -65,7 +65,9 @@ func TestWatchFromTooLongAgoIsListedAgain(t *testing.T) {
 		lists := e.listsOf("configmaps")
 		e.api.Remove("configmaps/shop/leaving")
 		e.api.Cut()
-		e.until(5*time.Second, "ConfigMaps are listed anew", func() bool { return e.listsOf("configmaps") > lists && e.behind("configmaps") == "" })
+		e.until(5*time.Second, "ConfigMaps are listed anew", func() bool {
+			return e.listsOf("configmaps") > lists && e.behind("configmaps") == ""
+		})
 		if n := e.kind("configmaps").Objects; n != 1 {
 			t.Errorf("%d objects, want 1", n)
 		}

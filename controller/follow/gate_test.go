@@ -43,7 +43,8 @@ func TestEachAPIServerThatComesBackHasItsTimeToBeListed(t *testing.T) {
 				e.api.Remove("configmaps/shop/boss") // which no reading of namespaces is as late as
 				synctest.Wait()
 				watches := func(r apitest.Request) *apitest.Reply {
-					if strings.HasSuffix(r.Path, "/configmaps") && (strings.Contains(r.Query, "watch=true") || !strings.Contains(r.Query, "limit=1")) {
+					if strings.HasSuffix(r.Path, "/configmaps") &&
+						(strings.Contains(r.Query, "watch=true") || !strings.Contains(r.Query, "limit=1")) {
 						return apitest.Refuse(429, "TooManyRequests", "storage is (re)initializing")
 					}
 					return nil

@@ -25,9 +25,14 @@ func NewGraphMetrics(s *Store, follows func(schema.GroupResource) bool) *graphMe
 		stats:   s.Stats,
 		follows: follows,
 		objects: desc("weir_graph_objects", "Objects in the ownership graph, by kind.", "group", "resource"),
-		claims:  desc("weir_graph_claims", "Distinct owner references, by what they mean. Those that are unresolvable stay so until the cluster or the reference changes.", "state"),
-		kinds:   desc("weir_graph_kinds", "Kinds that are watched, by state: only synced kinds are complete. A kind that is behind was synced, and its watch is broken.", "state"),
-		ending:  desc("weir_graph_ending_owners", "Owners that are being deleted with foreground or orphan and wait for their dependents."),
+		claims: desc("weir_graph_claims",
+			"Distinct owner references, by what they mean. Those that are unresolvable stay so until the cluster or the "+
+				"reference changes.", "state"),
+		kinds: desc("weir_graph_kinds",
+			"Kinds that are watched, by state: only synced kinds are complete. A kind that is behind was synced, and its "+
+				"watch is broken.", "state"),
+		ending: desc("weir_graph_ending_owners",
+			"Owners that are being deleted with foreground or orphan and wait for their dependents."),
 	}
 }
 

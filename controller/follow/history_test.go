@@ -51,7 +51,9 @@ func TestRestoreForgetsEverything(t *testing.T) {
 				took := e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 })
 				t.Logf("noticed after %s: %s", took, e.back()[0])
 				e.untilState(10*time.Second, "configmaps", graph.Synced)
-				e.until(5*time.Second, "it is over", func() bool { return e.store.Stats().Rewound == "" && !e.history.closed.Load() })
+				e.until(5*time.Second, "it is over", func() bool {
+					return e.store.Stats().Rewound == "" && !e.history.closed.Load()
+				})
 				if a := e.store.Decide("uid-leaf"); a.Verb != graph.Keep {
 					t.Errorf("%s leaf: %s", a.Verb, a.Why)
 				}
@@ -59,7 +61,9 @@ func TestRestoreForgetsEverything(t *testing.T) {
 					t.Error("what came after the backup is still there")
 				}
 				e.api.Remove("configmaps/shop/boss")
-				e.until(time.Second, "leaf is garbage again", func() bool { return e.store.Decide("uid-leaf").Verb == graph.Delete })
+				e.until(time.Second, "leaf is garbage again", func() bool {
+					return e.store.Decide("uid-leaf").Verb == graph.Delete
+				})
 				e.pass(time.Minute)
 				if len(e.back()) != 1 {
 					t.Errorf("the history went back %d times: %q", len(e.back()), e.back())
@@ -123,10 +127,13 @@ func TestStorageThatHasCaughtUpIsNotTakenForTheSame(t *testing.T) {
 					restore(0)
 				}
 				for range 50 {
-					e.api.Put("roles", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: bootstrap, namespace: shop}}")
+					e.api.Put("roles",
+						"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: bootstrap, namespace: shop}}")
 				}
 				e.api.Up()
-				e.until(listedWithin+10*time.Second, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil && e.store.Stats().Rewound == "" })
+				e.until(listedWithin+10*time.Second, "requests may pass", func() bool {
+					return e.history.admit(e.Context()) == nil && e.store.Stats().Rewound == ""
+				})
 				if have := e.back(); len(have) != rewound {
 					t.Errorf("the history went back %d times, want %d: %q", len(have), rewound, have)
 				}
@@ -162,8 +169,10 @@ func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.serve("gadgets.aggregated.example.com", "Gadget v1")
-		e.configMap("leaf", ", uid: leaf, ownerReferences: [{apiVersion: aggregated.example.com/v1, kind: Gadget, name: boss, uid: gadget}]")
-		e.api.Put("gadgets", "{apiVersion: aggregated.example.com/v1, kind: Gadget, metadata: {name: boss, namespace: shop, uid: gadget}}")
+		e.configMap("leaf",
+			", uid: leaf, ownerReferences: [{apiVersion: aggregated.example.com/v1, kind: Gadget, name: boss, uid: gadget}]")
+		e.api.Put("gadgets",
+			"{apiVersion: aggregated.example.com/v1, kind: Gadget, metadata: {name: boss, namespace: shop, uid: gadget}}")
 		e.whole()
 		e.untilState(5*time.Second, "gadgets.aggregated.example.com", graph.Synced)
 		decision := func() (verb graph.Verb) {
@@ -175,12 +184,14 @@ func TestAggregatedAPIThatGoesBackIsListedAgainAlone(t *testing.T) {
 		decided := e.history.Mark(e.Context())
 		lists, gadgets := e.listsOf("configmaps"), e.listsOf("gadgets")
 		e.fail(func(r apitest.Request) *apitest.Reply {
-			if strings.HasSuffix(r.Path, "/gadgets") && !strings.Contains(r.Query, "watch=true") && e.listsOf("gadgets") == gadgets+1 {
+			if strings.HasSuffix(r.Path, "/gadgets") && !strings.Contains(r.Query, "watch=true") &&
+				e.listsOf("gadgets") == gadgets+1 {
 				return &apitest.Reply{Code: 200, Body: raw(`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "1"}, "items": []}`)}
 			}
 			return nil
 		})
-		e.watcher.follower(schema.GroupResource{Group: "aggregated.example.com", Resource: "gadgets"}).current.Interface.Stop()
+		e.watcher.follower(schema.GroupResource{Group: "aggregated.example.com",
+			Resource: "gadgets"}).current.Interface.Stop()
 		e.until(time.Minute, "gadgets are listed anew", func() bool {
 			return e.listsOf("gadgets") > gadgets+1 && e.kind("gadgets.aggregated.example.com").State == graph.Synced
 		})
@@ -211,7 +222,9 @@ func TestFailingAggregatedAPIHoldsNoWrites(t *testing.T) {
 		e.untilState(5*time.Second, "gadgets.aggregated.example.com", graph.Synced)
 		e.fail(refusing("gadgets", apitest.Refuse(500, "InternalError", "no")))
 		e.history.lost()
-		if took := e.until(time.Minute, "requests may pass", func() bool { return e.history.admit(e.Context()) == nil }); took > 2*aggregatedWithin {
+		if took := e.until(time.Minute, "requests may pass", func() bool {
+			return e.history.admit(e.Context()) == nil
+		}); took > 2*aggregatedWithin {
 			t.Errorf("requests may pass after %s", took)
 		}
 	})
@@ -352,7 +365,8 @@ func (e *watching) remove(ctx context.Context, name string) error {
 		return err
 	}
 	uid := types.UID("uid-" + name)
-	return client.Resource(fixture.ConfigMaps.WithVersion("v1")).Namespace("shop").Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	return client.Resource(fixture.ConfigMaps.WithVersion("v1")).Namespace("shop").Delete(ctx, name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
 // TestHistoryThatIsShownByALaterPageVoidsWhatTheFirstShowed: the graph has each page of a list as

@@ -18,7 +18,8 @@ import (
 // watches. What changes meanwhile is no fault.
 func TestHourlyListRepairsAndCountsWhatTheWatchDidNotShow(t *testing.T) {
 	configMap := func(name, version string) *graph.Object {
-		return &graph.Object{Kind: fixture.ConfigMaps, UID: types.UID("uid-" + name), Namespace: "shop", Name: name, ResourceVersion: version}
+		return &graph.Object{Kind: fixture.ConfigMaps, UID: types.UID("uid-" + name), Namespace: "shop", Name: name,
+			ResourceVersion: version}
 	}
 	for name, c := range map[string]struct {
 		damage func(*watching)

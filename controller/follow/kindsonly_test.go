@@ -24,7 +24,8 @@ func newOwner(t *testing.T) *watching {
 	e := newWatching(t)
 	e.serve(crds.String(), "CustomResourceDefinition v1")
 	e.configMap("owner", ", uid: uid-owner")
-	e.configMap("owned", ", uid: uid-owned, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: uid-owner}]")
+	e.configMap("owned",
+		", uid: uid-owned, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: uid-owner}]")
 	return e
 }
 
@@ -96,7 +97,8 @@ func TestNoObjectsAreFollowedUntilTheyAreAskedFor(t *testing.T) {
 		}
 		all()
 		e.until(5*time.Second, "all is known", func() bool { return e.watcher.Ready() == nil })
-		if diff := cmp.Diff([]string{"configmaps", crds.Resource, "namespaces", "widgets"}, e.listed()); diff != "" || e.store.Stats().Objects != 3 {
+		if diff := cmp.Diff([]string{"configmaps", crds.Resource, "namespaces", "widgets"}, e.listed()); diff != "" ||
+			e.store.Stats().Objects != 3 {
 			t.Errorf("%d objects are known, want 3; listed (-want +got):\n%s", e.store.Stats().Objects, diff)
 		}
 	})
@@ -107,8 +109,10 @@ func TestNoObjectsAreFollowedUntilTheyAreAskedFor(t *testing.T) {
 func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 	unlisted := refusing("configmaps", apitest.Refuse(429, "TooManyRequests", "later"))
 	var all []graph.Resource
-	for _, r := range []graph.Resource{{Resource: "namespaces", Kind: "Namespace"}, {Resource: "configmaps", Kind: "ConfigMap", Namespaced: true},
-		{Group: crds.Group, Resource: crds.Resource, Kind: "CustomResourceDefinition"}, {Group: "example.com", Resource: "widgets", Kind: "Widget", Namespaced: true}} {
+	for _, r := range []graph.Resource{{Resource: "namespaces", Kind: "Namespace"},
+		{Resource: "configmaps", Kind: "ConfigMap", Namespaced: true},
+		{Group: crds.Group, Resource: crds.Resource, Kind: "CustomResourceDefinition"},
+		{Group: "example.com", Resource: "widgets", Kind: "Widget", Namespaced: true}} {
 		r.Version, r.Versions, r.Collected = "v1", []string{"v1"}, true
 		all = append(all, r)
 	}
@@ -118,7 +122,9 @@ func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 		e := newOwner(t)
 		e.fail(unlisted)
 		e.start()
-		e.until(5*time.Second, "all else is listed", func() bool { return e.kind("widgets.example.com").State == graph.Synced })
+		e.until(5*time.Second, "all else is listed", func() bool {
+			return e.kind("widgets.example.com").State == graph.Synced
+		})
 		started = known(e.watcher.Facts())
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +135,9 @@ func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 			t.Errorf("while they are not followed (-when no more was told than what is served +got):\n%s", diff)
 		}
 		all()
-		e.until(5*time.Second, "all else is listed", func() bool { return e.kind("widgets.example.com").State == graph.Synced })
+		e.until(5*time.Second, "all else is listed", func() bool {
+			return e.kind("widgets.example.com").State == graph.Synced
+		})
 		after = known(e.watcher.Facts())
 		e.fail(nil)
 		e.until(5*time.Minute, "all is known", func() bool { return e.watcher.Ready() == nil })
@@ -153,7 +161,8 @@ func TestNewKindIsKnownAtOnceWhereOnlyKindsAre(t *testing.T) {
 		gadget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 		e.pass(discoveryPeriod / 2)
 		e.serve("gadgets.example.com", "Gadget v1")
-		e.api.Put(crds.Resource, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.example.com}}")
+		e.api.Put(crds.Resource,
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.example.com}}")
 		e.until(5*time.Second, "the new kind is known", func() bool { return e.watcher.Facts().Kind(gadget).Served })
 	})
 }

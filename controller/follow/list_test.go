@@ -88,7 +88,8 @@ func TestWatchGoesOnFromTheFirstPage(t *testing.T) {
 				return nil, err
 			}
 			body, err := io.ReadAll(resp.Body)
-			later := strings.Replace(string(body), fmt.Sprintf(`"resourceVersion":%q}`, version), `"resourceVersion":"100000"}`, 1)
+			later := strings.Replace(string(body), fmt.Sprintf(`"resourceVersion":%q}`, version),
+				`"resourceVersion":"100000"}`, 1)
 			if later == string(body) {
 				t.Errorf("no version %s in %s", version, body)
 			}
@@ -96,7 +97,9 @@ func TestWatchGoesOnFromTheFirstPage(t *testing.T) {
 			return resp, err
 		}
 		e.whole()
-		e.until(time.Second, "what came between is there", func() bool { return e.kind("configmaps").Objects == listPiece+11 })
+		e.until(time.Second, "what came between is there", func() bool {
+			return e.kind("configmaps").Objects == listPiece+11
+		})
 	})
 }
 
@@ -113,8 +116,9 @@ func TestListThatHasNoEndIsGivenUp(t *testing.T) {
 				return nil
 			}
 			pages++
-			return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-				"metadata": map[string]any{"resourceVersion": "1", "continue": fmt.Sprint(pages)}, "items": []any{}}}
+			return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadataList",
+				"apiVersion": "meta.k8s.io/v1",
+				"metadata":   map[string]any{"resourceVersion": "1", "continue": fmt.Sprint(pages)}, "items": []any{}}}
 		})
 		e.start()
 		e.pass(time.Minute)

@@ -22,11 +22,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		rewound: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_history_rewound_total",
-			Help: "How often the API server's history went back, because its storage was restored from a backup, and everything was listed again.",
+			Help: "How often the API server's history went back, because its storage was restored from a backup, and " +
+				"everything was listed again.",
 		}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_graph_faults_total",
-			Help: "Objects that were wrong in the graph, as an hourly list showed, although the watch had passed them. Each is repaired, and a bug. missing: it was not in the graph; outdated: the graph had another state of it.",
+			Help: "Objects that were wrong in the graph, as an hourly list showed, although the watch had passed them. " +
+				"Each is repaired, and a bug. missing: it was not in the graph; outdated: the graph had another state of it.",
 		}, []string{"group", "resource", "what"}),
 	}
 	reg.MustRegister(m.discoveryErrors, m.rewound, m.faults)

@@ -27,10 +27,11 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 		behind  bool
 		all     bool // it is the same with all kinds
 	}{
-		"its cache has come as far":                {"v1.36.3", nil, false, true, false, false},
-		"its cache has not":                        {"v1.36.3", tooLarge, false, true, true, false},
-		"the API server does not answer":           {"v1.36.3", never, false, true, true, false},
-		"the kind may not be read":                 {"v1.36.3", apitest.Refuse(403, "Forbidden", "no"), false, true, false, false},
+		"its cache has come as far":      {"v1.36.3", nil, false, true, false, false},
+		"its cache has not":              {"v1.36.3", tooLarge, false, true, true, false},
+		"the API server does not answer": {"v1.36.3", never, false, true, true, false},
+		"the kind may not be read": {"v1.36.3", apitest.Refuse(403, "Forbidden", "no"), false, true,
+			false, false},
 		"it is in a storage of its own":            {"v1.36.3", tooLarge, true, true, false, false},
 		"no cache has":                             {"v1.36.3", tooLarge, false, true, false, true},
 		"caches do not follow when they are asked": {"v1.30.14", tooLarge, false, false, false, false},
@@ -58,7 +59,9 @@ func TestWatchThatShowsNothingIsBroken(t *testing.T) {
 				if c.far {
 					o.ResourceVersion = "1000"
 				}
-				if took := e.until(shownWithin+time.Second, "it is known", func() bool { return e.watcher.Shown(o) }); took > time.Second && c.answer != never {
+				if took := e.until(shownWithin+time.Second, "it is known", func() bool {
+					return e.watcher.Shown(o)
+				}); took > time.Second && c.answer != never {
 					t.Errorf("it took %s", took)
 				}
 				if have := e.behind("configmaps"); have != "" != c.behind {

@@ -16,7 +16,8 @@ import (
 var widgetKind = schema.GroupResource{Group: "example.com", Resource: "widgets"}
 
 func (e *watching) widget(name string) {
-	e.api.Put("widgets", "{apiVersion: example.com/v1, kind: Widget, metadata: {name: "+name+", namespace: shop, uid: uid-"+name+"}}")
+	e.api.Put("widgets", "{apiVersion: example.com/v1, kind: Widget, metadata: {name: "+name+
+		", namespace: shop, uid: uid-"+name+"}}")
 }
 
 func (e *watching) version(kind schema.GroupResource) string {
@@ -53,7 +54,9 @@ func TestKindThatVanishesIsFollowedForAnotherMoment(t *testing.T) {
 		e.pass(grace / 2)
 		e.api.Remove("widgets.example.com/shop/one") // its last deletions are on their way
 		e.until(grace, "the deletion is seen", func() bool { return e.kind("widgets.example.com").Objects == 1 })
-		e.until(grace, "it is not watched any more", func() bool { return e.kind("widgets.example.com").State == graph.Unwatched })
+		e.until(grace, "it is not watched any more", func() bool {
+			return e.kind("widgets.example.com").State == graph.Unwatched
+		})
 		e.pass(time.Minute)
 		if e.version(widgetKind) != "" || e.kind("widgets.example.com").Objects != 0 {
 			t.Errorf("still watched: %+v", e.kind("widgets.example.com"))
@@ -67,13 +70,15 @@ func TestDeletedCRDEndsItsWatchEvenIfItIsBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWatching(t)
 		e.serve("customresourcedefinitions.apiextensions.k8s.io", "CustomResourceDefinition v1")
-		e.api.Put("customresourcedefinitions", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}}")
+		e.api.Put("customresourcedefinitions",
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}}")
 		e.widget("one")
 		e.whole()
 		e.untilState(5*time.Second, crds.String(), graph.Synced)
 		lists := e.listsOf("widgets")
 		e.api.Remove("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com")
-		e.api.Put("customresourcedefinitions", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}}")
+		e.api.Put("customresourcedefinitions",
+			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}}")
 		e.until(grace+5*time.Second, "the kind is listed anew", func() bool {
 			return e.listsOf("widgets") > lists && e.kind("widgets.example.com").State == graph.Synced
 		})
@@ -144,7 +149,9 @@ func TestOldWatchesHaveEndedWhenTheGraphForgets(t *testing.T) {
 		})
 		close(hold)
 		<-done
-		e.until(5*time.Second, "all is listed anew", func() bool { return e.store.Stats().Rewound == "" && e.kind("configmaps").Objects == 1 })
+		e.until(5*time.Second, "all is listed anew", func() bool {
+			return e.store.Stats().Rewound == "" && e.kind("configmaps").Objects == 1
+		})
 	})
 }
 
@@ -159,7 +166,8 @@ func TestThoseWhoAskAreToldOfEachObjectByName(t *testing.T) {
 		}})
 		e.whole()
 		e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: late}}")
-		e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: late, deletionTimestamp: '2000-01-01T00:00:00Z'}}")
+		e.api.Put("namespaces",
+			"{apiVersion: v1, kind: Namespace, metadata: {name: late, deletionTimestamp: '2000-01-01T00:00:00Z'}}")
 		e.api.Remove("namespaces/late")
 		e.pass(time.Second)
 		e.mu.Lock()

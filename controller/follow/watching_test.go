@@ -55,8 +55,10 @@ type watching struct {
 // newWatching serves namespaces, ConfigMaps, and a custom kind. It is run by start.
 func newWatching(t *testing.T) *watching {
 	t.Helper()
-	e := &watching{T: t, api: apitest.New(), store: NewStore(), lists: map[string]int{}, registry: prometheus.NewRegistry(),
-		served: map[string]string{"namespaces": "Namespace v1", "configmaps": "ConfigMap v1", "widgets.example.com": "Widget v1"}}
+	e := &watching{T: t, api: apitest.New(), store: NewStore(), lists: map[string]int{},
+		registry: prometheus.NewRegistry(),
+		served: map[string]string{"namespaces": "Namespace v1", "configmaps": "ConfigMap v1",
+			"widgets.example.com": "Widget v1"}}
 	e.api.Intercept(e.answer)
 	e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	config := e.api.Config()
@@ -164,7 +166,9 @@ func (e *watching) discovery(path string) *apitest.Reply {
 			groups[group] = fmt.Sprintf(`{"name": %q, "versions": [{"groupVersion": "%s/%s", "version": %q}], "preferredVersion": {"groupVersion": "%s/%s", "version": %q}}`,
 				group, group, version, version, group, version, version)
 		}
-		lists[at] = append(lists[at], fmt.Sprintf(`{"name": %q, "kind": %q, "namespaced": %t, "verbs": ["list", "watch", "delete"]}`, resource, kind, resource != "namespaces"))
+		lists[at] = append(lists[at],
+			fmt.Sprintf(`{"name": %q, "kind": %q, "namespaced": %t, "verbs": ["list", "watch", "delete"]}`,
+				resource, kind, resource != "namespaces"))
 	}
 	switch {
 	case path == "/api":
@@ -174,10 +178,12 @@ func (e *watching) discovery(path string) *apitest.Reply {
 		for _, g := range groups {
 			all = append(all, g)
 		}
-		return &apitest.Reply{Code: 200, Body: raw(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(all, ",") + `]}`)}
+		return &apitest.Reply{Code: 200, Body: raw(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` +
+			strings.Join(all, ",") + `]}`)}
 	case lists[path] != nil:
 		gv := strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/")
-		return &apitest.Reply{Code: 200, Body: raw(`{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "` + gv + `", "resources": [` + strings.Join(lists[path], ",") + `]}`)}
+		return &apitest.Reply{Code: 200, Body: raw(`{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "` + gv +
+			`", "resources": [` + strings.Join(lists[path], ",") + `]}`)}
 	}
 	return nil
 }
@@ -200,7 +206,8 @@ func (e *watching) fail(f func(apitest.Request) *apitest.Reply) {
 }
 
 func (e *watching) configMap(name, metadata string) {
-	e.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop%s}}", name, metadata))
+	e.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop%s}}",
+		name, metadata))
 }
 
 // pass lets time go by.
