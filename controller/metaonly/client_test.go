@@ -55,9 +55,11 @@ func TestWatchBringsEachObject(t *testing.T) {
 	long := usual()
 	long.Annotations["long"] = strings.Repeat("x", 100_000) // more than client-go's first buffer holds
 	c := serving(t, stream(
-		frameOf(t, "ADDED", all["usual"]), frameOf(t, "BOOKMARK", all["bookmark"]), frameOf(t, "MODIFIED", long), frameOf(t, "MODIFIED", all["being deleted"]),
+		frameOf(t, "ADDED", all["usual"]), frameOf(t, "BOOKMARK", all["bookmark"]), frameOf(t, "MODIFIED", long),
+		frameOf(t, "MODIFIED", all["being deleted"]),
 		frameOf(t, "DELETED", all["bare"]), frameOf(t, "ERROR", &metav1.Status{Message: "too old", Code: http.StatusGone})))
-	w, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Watch(t.Context(), metav1.ListOptions{})
+	w, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Watch(t.Context(),
+		metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,8 @@ func TestWatchBringsEachObject(t *testing.T) {
 		got = append(got, e)
 	}
 	want := []watch.Event{
-		{Type: watch.Added, Object: all["usual"]}, {Type: watch.Bookmark, Object: all["bookmark"]}, {Type: watch.Modified, Object: long},
+		{Type: watch.Added, Object: all["usual"]}, {Type: watch.Bookmark, Object: all["bookmark"]},
+		{Type: watch.Modified, Object: long},
 		{Type: watch.Modified, Object: all["being deleted"]}, {Type: watch.Deleted, Object: all["bare"]},
 		{Type: watch.Error, Object: &metav1.Status{Message: "too old", Code: http.StatusGone}},
 	}
@@ -87,10 +90,12 @@ func TestWatchAsksAsClientGoDoes(t *testing.T) {
 	}
 	ours := serving(t, record)
 	theirs := ours.(*client).Interface
-	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"}, {Group: "apps", Version: "v1", Resource: "replicasets"}} {
+	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"},
+		{Group: "apps", Version: "v1", Resource: "replicasets"}} {
 		for _, o := range []metav1.ListOptions{
 			{}, {ResourceVersion: "5", TimeoutSeconds: new(int64(300)), AllowWatchBookmarks: true},
-			{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, LabelSelector: "a=b"},
+			{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+				AllowWatchBookmarks: true, LabelSelector: "a=b"},
 		} {
 			asked = nil
 			for _, c := range []metadata.Interface{ours, theirs} {
@@ -114,7 +119,8 @@ func TestJSONIsRead(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","uid":"u"}}}`)
 	})
-	w, err := c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}).Watch(t.Context(), metav1.ListOptions{})
+	w, err := c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1",
+		Resource: "things"}).Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +144,17 @@ func TestReachAsksOnce(t *testing.T) {
 				w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 				w.Header().Set("Retry-After", "1")
 				w.WriteHeader(c.code)
-				reason := map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusGatewayTimeout: metav1.StatusReasonTimeout}[c.code]
+				reason := map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound,
+					http.StatusGatewayTimeout: metav1.StatusReasonTimeout}[c.code]
 				_, _ = fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "code": %d, "reason": %q}`, c.code, reason)
 			})
-			err := Reach(t.Context(), m.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}), "shop", "7")
+			err := Reach(t.Context(), m.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1",
+				Resource: "deployments"}), "shop", "7")
 			if c.ok != (err == nil) {
 				t.Errorf("the answer is %v, want one that is good: %t", err, c.ok)
 			}
-			if diff := cmp.Diff([]string{"/apis/apps/v1/namespaces/shop/deployments/weir-asks-for-nothing?resourceVersion=7"}, asked); diff != "" {
+			if diff := cmp.Diff([]string{"/apis/apps/v1/namespaces/shop/deployments/weir-asks-for-nothing?resourceVersion=7"},
+				asked); diff != "" {
 				t.Errorf("requests (-want +have):\n%s", diff)
 			}
 		})

@@ -100,18 +100,23 @@ func TestBusyConnectionIsLeftAlone(t *testing.T) {
 		pieces []piece
 		want   []time.Duration // when it is read after that
 	}{
-		{"much that comes meanwhile", []piece{{6 * ms, little}, {7 * ms, 10}, {left + ms, little}}, []time.Duration{left, left + gather}},
+		{"much that comes meanwhile", []piece{{6 * ms, little}, {7 * ms, 10}, {left + ms, little}},
+			[]time.Duration{left, left + gather}},
 		{
 			"little five times, and at once from then on",
-			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10}, {left + 3*gather + ms, 10}, {left + 4*gather + ms, 10}, {left + 4*gather + 2*ms, 10}},
-			[]time.Duration{left, left + gather, left + 2*gather, left + 3*gather, left + 4*gather, left + 4*gather + ms, left + 4*gather + 2*ms},
+			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10},
+				{left + 3*gather + ms, 10}, {left + 4*gather + ms, 10}, {left + 4*gather + 2*ms, 10}},
+			[]time.Duration{left, left + gather, left + 2*gather, left + 3*gather, left + 4*gather, left + 4*gather + ms,
+				left + 4*gather + 2*ms},
 		},
 		{
 			"little four times, and then much",
-			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10}, {left + 3*gather + ms, little}, {left + 4*gather + ms, 10}},
+			[]piece{{6 * ms, 10}, {left + ms, 10}, {left + gather + ms, 10}, {left + 2*gather + ms, 10},
+				{left + 3*gather + ms, little}, {left + 4*gather + ms, 10}},
 			[]time.Duration{left, left + gather, left + 2*gather, left + 3*gather, left + 4*gather, left + 5*gather},
 		},
-		{"silence", []piece{{time.Minute, 2 * little}, {time.Minute + ms, 10}}, []time.Duration{time.Minute, time.Minute + ms}},
+		{"silence", []piece{{time.Minute, 2 * little}, {time.Minute + ms, 10}},
+			[]time.Duration{time.Minute, time.Minute + ms}},
 		{
 			"a pause that is no silence",
 			[]piece{{left + silence, 2 * little}, {left + silence + ms, 10}},

@@ -32,7 +32,9 @@ func listOf(t testing.TB, objects ...*metav1.PartialObjectMetadata) []byte {
 
 // readAll reads a list as it comes, in small pieces.
 func readAll(data []byte) (objects []*metav1.PartialObjectMetadata, is metav1.ListMeta, err error) {
-	r := &reader{in: bufio.NewReaderSize(bytes.NewReader(data), 16), each: func(m *metav1.PartialObjectMetadata) { objects = append(objects, m) }}
+	r := &reader{in: bufio.NewReaderSize(bytes.NewReader(data), 16), each: func(m *metav1.PartialObjectMetadata) {
+		objects = append(objects, m)
+	}}
 	is, err = r.read()
 	return objects, is, err
 }
@@ -103,22 +105,27 @@ func TestListThatIsNotUnderstood(t *testing.T) {
 		data  []byte
 		other bool
 	}{
-		"nothing":                         {nil, true},
-		"JSON":                            {[]byte(`{"kind": "PartialObjectMetadataList"}`), true},
-		"an object":                       {sent(t, usual()), true},
-		"a status":                        {sent(t, &metav1.Status{Message: "no"}), true},
-		"objects before what they are":    {slices.Concat(prefix, field(fieldRaw, nil)), true},
-		"an encoding":                     {with(field(fieldRaw, nil), field(3, []byte("gzip"))), false},
-		"a number":                        {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw, protowire.VarintType), 1)), false},
-		"an object longer than the list":  {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw, protowire.BytesType), 10), huge, make([]byte, 100)), false},
-		"an object longer than any":       {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw, protowire.BytesType), 1<<40), huge), false},
-		"an object that is none":          {with(field(fieldRaw, field(fieldItems, field(1, []byte{0xff})))), false},
-		"a version that is none":          {with(field(fieldRaw, field(fieldListMetadata, []byte{0xff}))), false},
-		"two lists":                       {with(field(fieldRaw, nil), field(fieldRaw, nil)), false},
-		"another type behind it":          {with(field(fieldRaw, field(fieldItems, nil)), typed(runtime.TypeMeta{Kind: "PartialObjectMetadata"})), false},
-		"more than the list":              {append(bytes.Clone(whole), 0xff), false},
-		"a type that is longer than any":  {slices.Concat(prefix, field(fieldTypeMeta, make([]byte, mostHeader+1))), false},
-		"an overlong number of its bytes": {with(protowire.AppendTag(nil, fieldRaw, protowire.BytesType), bytes.Repeat([]byte{0xff}, 11)), false},
+		"nothing":                      {nil, true},
+		"JSON":                         {[]byte(`{"kind": "PartialObjectMetadataList"}`), true},
+		"an object":                    {sent(t, usual()), true},
+		"a status":                     {sent(t, &metav1.Status{Message: "no"}), true},
+		"objects before what they are": {slices.Concat(prefix, field(fieldRaw, nil)), true},
+		"an encoding":                  {with(field(fieldRaw, nil), field(3, []byte("gzip"))), false},
+		"a number": {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw,
+			protowire.VarintType), 1)), false},
+		"an object longer than the list": {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw,
+			protowire.BytesType), 10), huge, make([]byte, 100)), false},
+		"an object longer than any": {with(protowire.AppendVarint(protowire.AppendTag(nil, fieldRaw,
+			protowire.BytesType), 1<<40), huge), false},
+		"an object that is none": {with(field(fieldRaw, field(fieldItems, field(1, []byte{0xff})))), false},
+		"a version that is none": {with(field(fieldRaw, field(fieldListMetadata, []byte{0xff}))), false},
+		"two lists":              {with(field(fieldRaw, nil), field(fieldRaw, nil)), false},
+		"another type behind it": {with(field(fieldRaw, field(fieldItems, nil)),
+			typed(runtime.TypeMeta{Kind: "PartialObjectMetadata"})), false},
+		"more than the list":             {append(bytes.Clone(whole), 0xff), false},
+		"a type that is longer than any": {slices.Concat(prefix, field(fieldTypeMeta, make([]byte, mostHeader+1))), false},
+		"an overlong number of its bytes": {with(protowire.AppendTag(nil, fieldRaw, protowire.BytesType),
+			bytes.Repeat([]byte{0xff}, 11)), false},
 	} {
 		_, _, err := readAll(c.data)
 		if err == nil || errors.Is(err, errOther) != c.other {
@@ -140,8 +147,10 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 		asked  int
 		err    string
 	}{
-		"protobuf": {func(w http.ResponseWriter, _ *http.Request) { send(w, runtime.ContentTypeProtobuf, listOf(t, usual())) }, 1, ""},
-		"JSON":     {func(w http.ResponseWriter, _ *http.Request) { send(w, "application/json", []byte(json)) }, 2, ""},
+		"protobuf": {func(w http.ResponseWriter, _ *http.Request) {
+			send(w, runtime.ContentTypeProtobuf, listOf(t, usual()))
+		}, 1, ""},
+		"JSON": {func(w http.ResponseWriter, _ *http.Request) { send(w, "application/json", []byte(json)) }, 2, ""},
 		"not acceptable, but as JSON": {func(w http.ResponseWriter, r *http.Request) {
 			if !strings.Contains(r.Header.Get("Accept"), "json") {
 				w.WriteHeader(http.StatusNotAcceptable)
@@ -152,7 +161,8 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write(sent(t, &metav1.Status{Status: metav1.StatusFailure, Message: "pods is forbidden", Reason: metav1.StatusReasonForbidden, Code: 403}))
+			_, _ = w.Write(sent(t, &metav1.Status{Status: metav1.StatusFailure, Message: "pods is forbidden",
+				Reason: metav1.StatusReasonForbidden, Code: 403}))
 		}, 1, "pods is forbidden"},
 		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
 			send(w, runtime.ContentTypeProtobuf, listOf(t, usual(), usual())[:1500])
@@ -165,7 +175,10 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 				c.answer(w, r)
 			}).Resource(pods)
 			var names []string
-			is, err := Page(t.Context(), kind, metav1.ListOptions{Limit: 3, Continue: "from"}, func(m *metav1.PartialObjectMetadata) { names = append(names, m.Name) })
+			is, err := Page(t.Context(), kind, metav1.ListOptions{Limit: 3, Continue: "from"},
+				func(m *metav1.PartialObjectMetadata) {
+					names = append(names, m.Name)
+				})
 			want := slices.Repeat([]string{"GET /api/v1/pods?continue=from&limit=3"}, c.asked)
 			if diff := cmp.Diff(want, asked); diff != "" {
 				t.Errorf("asked (-want, +got)\n%s", diff)
@@ -175,7 +188,8 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("%v, want %s", err, c.err)
 				}
-			case err != nil || is.ResourceVersion != "77" || is.Continue != "more" || !slices.Equal(names, []string{usual().Name}):
+			case err != nil || is.ResourceVersion != "77" || is.Continue != "more" ||
+				!slices.Equal(names, []string{usual().Name}):
 				t.Errorf("%q, %+v, %v", names, is, err)
 			}
 		})
@@ -190,8 +204,9 @@ func TestListThatIsNotUnderstoodIsLeftToClientGoFromThenOn(t *testing.T) {
 		data []byte
 		left bool
 	}{
-		"not understood": {append(bytes.Clone(whole), protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType), []byte("new"))...), true},
-		"broken off":     {whole[:len(whole)-20], false},
+		"not understood": {append(bytes.Clone(whole), protowire.AppendBytes(protowire.AppendTag(nil, 9, protowire.BytesType),
+			[]byte("new"))...), true},
+		"broken off": {whole[:len(whole)-20], false},
 	} {
 		var asked []string
 		kind := serving(t, func(w http.ResponseWriter, r *http.Request) {

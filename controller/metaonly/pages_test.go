@@ -21,11 +21,13 @@ func TestPagesThatBringNothingNewEndAList(t *testing.T) {
 		token func(page int) string
 		pages int // that are read
 	}{
-		"always more":                {object, another, most},
-		"the same token":             {object, func(int) string { return "more" }, 2},
-		"no objects":                 {func(int) *metav1.PartialObjectMetadata { return nil }, another, mostIdle},
-		"the same objects":           {func(int) *metav1.PartialObjectMetadata { return object(0) }, another, mostIdle + 1},
-		"the same pages, one by one": {func(page int) *metav1.PartialObjectMetadata { return object(page % 7) }, another, mostIdle + 7},
+		"always more":      {object, another, most},
+		"the same token":   {object, func(int) string { return "more" }, 2},
+		"no objects":       {func(int) *metav1.PartialObjectMetadata { return nil }, another, mostIdle},
+		"the same objects": {func(int) *metav1.PartialObjectMetadata { return object(0) }, another, mostIdle + 1},
+		"the same pages, one by one": {func(page int) *metav1.PartialObjectMetadata {
+			return object(page % 7)
+		}, another, mostIdle + 7},
 		"few objects, and none for a few": {func(page int) *metav1.PartialObjectMetadata {
 			if page%mostIdle != 0 {
 				return nil

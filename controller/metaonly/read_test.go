@@ -28,10 +28,13 @@ func TestListIsReadWithAllMetadata(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		objects = append(objects, all[name])
 	}
-	labelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u", ResourceVersion: "7",
-		Labels: map[string]string{"tier": "edge"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"example.com/hold"}}}
+	labelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u",
+		ResourceVersion: "7",
+		Labels:          map[string]string{"tier": "edge"}, Annotations: map[string]string{"a": "b"},
+		Finalizers: []string{"example.com/hold"}}}
 	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList"},
-		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "more"}, Items: []metav1.PartialObjectMetadata{*labelled, *labelled}}
+		ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "more"},
+		Items:    []metav1.PartialObjectMetadata{*labelled, *labelled}}
 	plain, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,8 @@ func TestListInJSONIsAListAndWhole(t *testing.T) {
 		}
 	}
 	broke := errors.New("connection reset by peer")
-	if _, _, err := readList(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(broke))); !errors.Is(err, broke) {
+	if _, _, err := readList(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(broke))); !errors.Is(err,
+		broke) {
 		t.Error(err)
 	}
 }

@@ -103,7 +103,8 @@ func ready(t *testing.T, c net.Conn, within time.Duration) bool {
 	defer func() { _ = syscall.Close(poll) }() // nothing is in it
 	n := 0
 	if controlErr := raw.Control(func(fd uintptr) {
-		if err = syscall.EpollCtl(poll, syscall.EPOLL_CTL_ADD, int(fd), &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)}); err == nil {
+		if err = syscall.EpollCtl(poll, syscall.EPOLL_CTL_ADD, int(fd),
+			&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)}); err == nil {
 			for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
 				n, err = syscall.EpollWait(poll, make([]syscall.EpollEvent, 1), int(within/time.Millisecond))
 			}
