@@ -21,11 +21,13 @@ import (
 // told to orphan; and it still shows that the owner waits for its dependents.
 func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 	owner := func(uid string, deleting bool, finalizers ...any) *apitest.Reply {
-		m := map[string]any{"name": "boss", "namespace": "shop", "uid": uid, "resourceVersion": "999", "finalizers": finalizers}
+		m := map[string]any{"name": "boss", "namespace": "shop", "uid": uid, "resourceVersion": "999",
+			"finalizers": finalizers}
 		if deleting {
 			m["deletionTimestamp"] = "2000-01-01T00:00:00Z"
 		}
-		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": m}}
+		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "PartialObjectMetadata",
+			"apiVersion": "meta.k8s.io/v1", "metadata": m}}
 	}
 	const n = 50
 	for name, c := range map[string]struct {
@@ -35,15 +37,21 @@ func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 		gone    bool // its dependents go
 		most    int  // live reads
 	}{
-		"it waits":                         {nil, metav1.FinalizerDeleteDependents, "", true, 2},
-		"it is told to orphan":             {owner("uid-boss", true, metav1.FinalizerOrphanDependents), metav1.FinalizerDeleteDependents, "", false, 60},
-		"it is told to do neither":         {owner("uid-boss", true, "example.com/other"), metav1.FinalizerDeleteDependents, "", false, 60},
+		"it waits": {nil, metav1.FinalizerDeleteDependents, "", true, 2},
+		"it is told to orphan": {owner("uid-boss", true, metav1.FinalizerOrphanDependents),
+			metav1.FinalizerDeleteDependents, "", false, 60},
+		"it is told to do neither": {owner("uid-boss", true, "example.com/other"), metav1.FinalizerDeleteDependents,
+			"", false, 60},
 		"it is another, not being deleted": {owner("uid-other", false), metav1.FinalizerDeleteDependents, "", true, 2},
-		"it is restored under its uid":     {owner("uid-boss", false, metav1.FinalizerDeleteDependents), metav1.FinalizerDeleteDependents, "", false, 60},
-		"it is gone":                       {apitest.Refuse(404, "NotFound", "configmaps \"boss\" not found"), metav1.FinalizerDeleteDependents, "", true, 2},
-		"it cannot be read":                {apitest.Refuse(500, "InternalError", "etcd"), metav1.FinalizerDeleteDependents, "", false, n * 12},
-		"it was ruled to wait":             {nil, "weir.dev/propagation", metav1.DeletePropagationForeground, true, 2},
-		"it was ruled to wait, and is told to orphan": {owner("uid-boss", true, "weir.dev/propagation", metav1.FinalizerOrphanDependents), "weir.dev/propagation",
+		"it is restored under its uid": {owner("uid-boss", false, metav1.FinalizerDeleteDependents),
+			metav1.FinalizerDeleteDependents, "", false, 60},
+		"it is gone": {apitest.Refuse(404, "NotFound", "configmaps \"boss\" not found"),
+			metav1.FinalizerDeleteDependents, "", true, 2},
+		"it cannot be read": {apitest.Refuse(500, "InternalError", "etcd"), metav1.FinalizerDeleteDependents,
+			"", false, n * 12},
+		"it was ruled to wait": {nil, "weir.dev/propagation", metav1.DeletePropagationForeground, true, 2},
+		"it was ruled to wait, and is told to orphan": {owner("uid-boss", true, "weir.dev/propagation",
+			metav1.FinalizerOrphanDependents), "weir.dev/propagation",
 			metav1.DeletePropagationForeground, false, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +59,9 @@ func TestWhatAnOwnerAwaitsIsDeletedOnTheWordOfALiveRead(t *testing.T) {
 				e := newEdge(t, nil)
 				e.api.Put("configmaps", strings.Replace(withForeground, metav1.FinalizerDeleteDependents, c.watched, 1))
 				for i := range n {
-					e.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: leaf-%d, namespace: shop, ownerReferences: "+
-						"[{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss, blockOwnerDeletion: true}]}}", i))
+					e.api.Put("configmaps",
+						fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: leaf-%d, namespace: shop, ownerReferences: "+
+							"[{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss, blockOwnerDeletion: true}]}}", i))
 				}
 				var reads atomic.Int32
 				e.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -99,7 +108,8 @@ func TestAReadOfAnOwnerCountsForAWhile(t *testing.T) {
 func aReadCounts(t *testing.T, more bool) {
 	e := newEdge(t, far(100*time.Millisecond))
 	leaf := func(name string) {
-		e.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: shop, ownerReferences: "+
+		e.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+
+			", namespace: shop, ownerReferences: "+
 			"[{apiVersion: v1, kind: ConfigMap, name: boss, uid: uid-boss, blockOwnerDeletion: true}]}}")
 	}
 	e.api.Put("configmaps", withForeground)

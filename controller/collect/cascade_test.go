@@ -24,15 +24,19 @@ type records struct {
 
 func newRecords(log logr.Logger) *records {
 	r := &records{}
-	r.cascades = newCascades(func(root graph.Claim, text, _ string) { r.reported = append(r.reported, root.String()+": "+text) }, log)
+	r.cascades = newCascades(func(root graph.Claim, text, _ string) {
+		r.reported = append(r.reported, root.String()+": "+text)
+	}, log)
 	return r
 }
 
 // collect deletes an object because of an owner.
 func (r *records) collect(uid, owner string, dependents int32) string {
 	return r.collected(graph.Action{
-		Verb: graph.Delete, Object: graph.Ref{Kind: fixture.ConfigMaps, Namespace: "x", Name: uid, UID: types.UID(uid)}, Dependents: dependents,
-		Cause: graph.Claim{APIVersion: "v1", Kind: "Thing", Namespace: "x", Namespaced: true, Name: owner, UID: types.UID(owner)},
+		Verb: graph.Delete, Object: graph.Ref{Kind: fixture.ConfigMaps, Namespace: "x", Name: uid, UID: types.UID(uid)},
+		Dependents: dependents,
+		Cause: graph.Claim{APIVersion: "v1", Kind: "Thing", Namespace: "x", Namespaced: true, Name: owner,
+			UID: types.UID(owner)},
 	}).String()
 }
 
@@ -61,7 +65,8 @@ func TestCascadeIsToldOnItsRootOnceItRests(t *testing.T) {
 		r.expect(t) // it may go on
 		<-time.After(time.Second)
 		r.report(quiet)
-		r.expect(t, "Thing x/boss: 3 objects that it owned, directly or not, were deleted by garbage collection within 2s: 3 configmaps",
+		r.expect(t,
+			"Thing x/boss: 3 objects that it owned, directly or not, were deleted by garbage collection within 2s: 3 configmaps",
 			"Thing x/other: 1 object that it owned was deleted by garbage collection within 1s: 1 configmaps")
 		r.report(quiet)
 		r.expect(t)
@@ -69,7 +74,9 @@ func TestCascadeIsToldOnItsRootOnceItRests(t *testing.T) {
 		<-time.After(remembered / 2)
 		r.collect("leaf-3", "a", 0) // was held until now
 		r.report(0)
-		r.expect(t, "Thing x/boss: 4 objects that it owned, directly or not, were deleted by garbage collection within 5m7s: 4 configmaps")
+		r.expect(t,
+			"Thing x/boss: 4 objects that it owned, directly or not, were deleted by garbage collection within 5m7s: 4 "+
+				"configmaps")
 		for range 2 {
 			<-time.After(remembered)
 			r.report(quiet)
@@ -115,8 +122,11 @@ func TestCascadeTellsThePolicyAndTheFirstObjects(t *testing.T) {
 		}
 		<-time.After(quiet + time.Second)
 		r.report(quiet)
-		r.expect(t, "55 objects that it owned, directly or not, were deleted by garbage collection within 1s: 55 configmaps; policy keep: Foreground")
-		if n := strings.Count(names, `"uid"`); n != mostNames || !strings.HasPrefix(names, `[{"kind":"configmaps","namespace":"x","name":"leaf-0","uid":"leaf-0"},`) {
+		r.expect(t,
+			"55 objects that it owned, directly or not, were deleted by garbage collection within 1s: 55 configmaps; policy "+
+				"keep: Foreground")
+		if n := strings.Count(names, `"uid"`); n != mostNames ||
+			!strings.HasPrefix(names, `[{"kind":"configmaps","namespace":"x","name":"leaf-0","uid":"leaf-0"},`) {
 			t.Errorf("%d objects are named: %s", n, names)
 		}
 		if len(r.ruled) != 1 || r.names != mostNames {

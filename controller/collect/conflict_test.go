@@ -173,7 +173,8 @@ func TestObjectThatWentUnseenLeavesTheGraph(t *testing.T) {
 				e.run(4, func(context.Context) {
 					e.store.Apply(graph.Observed{Object: &graph.Object{
 						Kind: fixture.ConfigMaps, UID: "unseen", Namespace: "shop", Name: "ghost", ResourceVersion: "1",
-						Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: "uid-boss", BlockOwnerDeletion: new(true)}},
+						Owners: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "boss", UID: "uid-boss",
+							BlockOwnerDeletion: new(true)}},
 					}})
 					<-time.After(10 * time.Second)
 					if _, there := e.store.Find("unseen"); there == tc.gone {

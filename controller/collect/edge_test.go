@@ -96,8 +96,9 @@ func (e *edge) put(kind schema.GroupResource, name string, owners ...string) {
 		k, owner, _ := strings.Cut(o, "/")
 		refs = append(refs, fmt.Sprintf("{apiVersion: v1, kind: %s, name: %s, uid: uid-%s}", k, owner, owner))
 	}
-	e.api.Put(kind.Resource, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: shop, ownerReferences: [%s]}}",
-		apiVersion, singular, name, strings.Join(refs, ", ")))
+	e.api.Put(kind.Resource,
+		fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: shop, ownerReferences: [%s]}}",
+			apiVersion, singular, name, strings.Join(refs, ", ")))
 }
 
 // key is how the API server calls an object.

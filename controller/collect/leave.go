@@ -39,7 +39,8 @@ func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 	if why, protected := request.Protected(err); protected {
 		w.store.Apply(graph.Protected{Object: a.Object, Why: why})
 	} else if err != nil {
-		w.log.V(1).Info("could not try whether a policy protects the object", "object", a.Object.String(), "uid", uid, "err", err.Error())
+		w.log.V(1).Info("could not try whether a policy protects the object", "object", a.Object.String(), "uid", uid,
+			"err", err.Error())
 	}
 	w.queue.AddAfter(uid, min(age, mostBackoff))
 	return true

@@ -28,12 +28,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_lookups_total",
-			Help: "Live reads of owners that no watch had shown, by answer. Priority low: another owner keeps the object, and reads are paced.",
+			Help: "Live reads of owners that no watch had shown, by answer. Priority low: another owner keeps the object, and " +
+				"reads are paced.",
 		}, []string{"priority", "answer"}),
 	}
 	m.kept = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "weir_kept_total",
-		Help: "Objects that were garbage, and that a policy protects or a person keeps: they were released from their owners and not deleted.",
+		Help: "Objects that were garbage, and that a policy protects or a person keeps: they were released from their " +
+			"owners and not deleted.",
 	})
 	reg.MustRegister(m.actions, m.lag, m.lookups, m.kept)
 	m.begin()

@@ -60,7 +60,8 @@ func (w *watchers) Decided(_ types.UID, a graph.Action) {
 func (e *edge) sent() (out []string) {
 	for _, r := range e.api.Requests() {
 		name := r.Path[strings.LastIndex(r.Path, "/")+1:]
-		if what := r.Method + " " + name; name != "configmaps" && name != "secrets" && name != "gadgets" && !slices.Contains(out, what) {
+		if what := r.Method + " " + name; name != "configmaps" && name != "secrets" && name != "gadgets" &&
+			!slices.Contains(out, what) {
 			out = append(out, what)
 		}
 	}
@@ -79,21 +80,28 @@ func TestWhoDeletesWhat(t *testing.T) {
 		shadow []string // what is decided
 		braked []string // deletes that the brake is told of
 	}{
-		"alone": {func(*Workers, *watchers) {}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, nil},
+		"alone": {func(*Workers, *watchers) {}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"},
+			nil, nil},
 		"nothing is sent in shadow mode but lookups": {func(w *Workers, s *watchers) { w.shadow = s }, []string{"GET never"},
 			[]string{"delete asked", "delete inferred", "look inferred", "release freed"}, nil},
 		"what others delete is theirs": {func(w *Workers, _ *watchers) {
 			w.others = func(ref graph.Ref, _ bool) bool { return ref.Name == "asked" }
 		}, []string{"DELETE inferred", "GET never", "PATCH freed"}, nil, nil},
-		"a brake holds what is inferred": {func(w *Workers, s *watchers) { w.brake, s.allows = s, refuse }, []string{"DELETE asked", "GET never", "PATCH freed"}, nil, []string{"asked"}},
+		"a brake holds what is inferred": {func(w *Workers, s *watchers) {
+			w.brake, s.allows = s, refuse
+		}, []string{"DELETE asked", "GET never", "PATCH freed"}, nil, []string{"asked"}},
 		"a brake lets it go": {func(w *Workers, s *watchers) {
 			w.brake, s.allows = s, func(graph.Action) (bool, time.Duration) { return true, 0 }
 		}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, []string{"asked", "inferred"}},
 		"a brake lets it go a minute later": {func(w *Workers, s *watchers) {
 			begins := time.Now().Add(time.Minute)
-			w.brake, s.allows = s, func(graph.Action) (bool, time.Duration) { return !time.Now().Before(begins), time.Until(begins) }
+			w.brake, s.allows = s, func(graph.Action) (bool, time.Duration) {
+				return !time.Now().Before(begins), time.Until(begins)
+			}
 		}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, []string{"asked", "inferred"}},
-		"beside another collector only lookups are sent": {func(w *Workers, s *watchers) { w.beside, w.brake, s.allows = true, s, refuse }, []string{"GET never"}, nil, nil},
+		"beside another collector only lookups are sent": {func(w *Workers, s *watchers) {
+			w.beside, w.brake, s.allows = true, s, refuse
+		}, []string{"GET never"}, nil, nil},
 		"and what a person lets go is deleted": {func(w *Workers, s *watchers) {
 			w.beside, w.brake, s.proceeds = true, s, map[string]bool{"asked": true, "inferred": true, "freed": true}
 			s.allows = func(graph.Action) (bool, time.Duration) { return true, 0 }
@@ -222,7 +230,8 @@ func TestCascadeNamesTheKindsWithMostObjects(t *testing.T) {
 		r := newRecords(logr.Discard())
 		collect := func(kind string, n int) {
 			for i := range n {
-				r.collected(graph.Action{Verb: graph.Delete, Cause: graph.Claim{APIVersion: "v1", Kind: "Thing", Namespace: "x", Namespaced: true, Name: "boss", UID: "boss"},
+				r.collected(graph.Action{Verb: graph.Delete, Cause: graph.Claim{APIVersion: "v1", Kind: "Thing", Namespace: "x",
+					Namespaced: true, Name: "boss", UID: "boss"},
 					Object: graph.Ref{Kind: schema.GroupResource{Resource: kind}, UID: types.UID(fmt.Sprint(kind, i))}})
 			}
 		}
@@ -231,7 +240,9 @@ func TestCascadeNamesTheKindsWithMostObjects(t *testing.T) {
 		}
 		collect("f", 2)
 		r.report(0)
-		r.expect(t, "Thing x/boss: 14 objects that it owned, directly or not, were deleted by garbage collection within 1s: 3 f, 1 a, 1 b, 1 c, 1 d, 1 e, 1 g, 1 h, 1 i, 1 j, objects of 2 more kinds")
+		r.expect(t,
+			"Thing x/boss: 14 objects that it owned, directly or not, were deleted by garbage collection within 1s: 3 f, 1 a, "+
+				"1 b, 1 c, 1 d, 1 e, 1 g, 1 h, 1 i, 1 j, objects of 2 more kinds")
 	})
 }
 
@@ -262,7 +273,8 @@ func (e *edge) observe(apiVersion, kind string, owners ...string) {
 		if !ok {
 			k, name = kind, owner
 		}
-		o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: apiVersion, Kind: k, Name: name, UID: fixture.UIDOf(name)})
+		o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: apiVersion, Kind: k, Name: name,
+			UID: fixture.UIDOf(name)})
 	}
 	e.store.Apply(graph.Observed{Object: o})
 }
@@ -280,16 +292,22 @@ func TestOwnersThatCannotBeReadProveNothing(t *testing.T) {
 		"another has its name": {[]string{"ConfigMap/boss"}, func(e *edge) {
 			e.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: boss, namespace: shop, uid: other}}`)
 		}, true},
-		"it waits for its dependents": {[]string{"ConfigMap/boss"}, func(e *edge) { e.api.Put("configmaps", withForeground) }, true},
-		"one of two is there":         {[]string{"ConfigMap/boss", "ConfigMap/other"}, func(e *edge) { e.put(fixture.ConfigMaps, "other") }, false},
+		"it waits for its dependents": {[]string{"ConfigMap/boss"}, func(e *edge) {
+			e.api.Put("configmaps", withForeground)
+		}, true},
+		"one of two is there": {[]string{"ConfigMap/boss", "ConfigMap/other"}, func(e *edge) {
+			e.put(fixture.ConfigMaps, "other")
+		}, false},
 		"it cannot be read": {[]string{"ConfigMap/boss"}, func(e *edge) {
 			e.api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
 		}, false},
-		"its kind is not known":           {[]string{"Nothing/boss"}, func(*edge) {}, false},
-		"it has as many as are read":      {numbered("ConfigMap/boss", mostOwnersRead), func(*edge) {}, true},
-		"it has more than are ever read":  {numbered("ConfigMap/boss", mostOwnersRead+1), func(*edge) {}, false},
-		"the object itself is not there":  {nil, nil, false},
-		"its version cannot be a version": {[]string{"ConfigMap/boss"}, func(e *edge) { e.observe("a/b/c", "ConfigMap", "boss") }, false},
+		"its kind is not known":          {[]string{"Nothing/boss"}, func(*edge) {}, false},
+		"it has as many as are read":     {numbered("ConfigMap/boss", mostOwnersRead), func(*edge) {}, true},
+		"it has more than are ever read": {numbered("ConfigMap/boss", mostOwnersRead+1), func(*edge) {}, false},
+		"the object itself is not there": {nil, nil, false},
+		"its version cannot be a version": {[]string{"ConfigMap/boss"}, func(e *edge) {
+			e.observe("a/b/c", "ConfigMap", "boss")
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEdge(t, nil)
