@@ -32,7 +32,8 @@ func (s server) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIRes
 func TestAnAnswerOfWhichMuchIsMissing(t *testing.T) {
 	core := group("", "v1")
 	namespaces := list("v1", metav1.APIResource{Name: "namespaces", Kind: "Namespace", Verbs: all})
-	known := []graph.Resource{{Group: "down.io", Resource: "as", Kind: "A", Version: "v1", Versions: []string{"v1"}, Collected: true}}
+	known := []graph.Resource{{Group: "down.io", Resource: "as", Kind: "A", Version: "v1", Versions: []string{"v1"},
+		Collected: true}}
 	failed := func(gvs ...schema.GroupVersion) error {
 		err := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{}}
 		for _, gv := range gvs {
@@ -46,14 +47,26 @@ func TestAnAnswerOfWhichMuchIsMissing(t *testing.T) {
 		unknown []string
 		says    string
 	}{
-		"all of it":             {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces}}, []string{"namespaces"}, nil, ""},
-		"nothing":               {server{err: errors.New("connection refused")}, nil, nil, "connection refused"},
-		"empty":                 {server{}, nil, nil, "the answer has no namespaces"},
-		"without the core":      {server{groups: []*metav1.APIGroup{group("apps", "v1")}, lists: []*metav1.APIResourceList{list("apps/v1", metav1.APIResource{Name: "deployments", Kind: "Deployment", Verbs: all})}}, nil, nil, "the answer has no namespaces"},
-		"the core failed":       {server{err: failed(schema.GroupVersion{Version: "v1"})}, nil, nil, "the answer has no namespaces"},
-		"a group that is known": {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces}, err: failed(schema.GroupVersion{Group: "down.io", Version: "v1"})}, []string{"namespaces", "as.down.io"}, nil, "down.io/v1"},
-		"a group that is not":   {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces}, err: failed(schema.GroupVersion{Group: "new.io", Version: "v1"}, schema.GroupVersion{Group: "a.io", Version: "v2"})}, []string{"namespaces"}, []string{"a.io/v2", "new.io/v1"}, "new.io/v1"},
-		"no such version":       {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces, list("a/b/c", metav1.APIResource{Name: "xs", Kind: "X", Verbs: all})}}, []string{"namespaces"}, nil, ""},
+		"all of it": {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces}},
+			[]string{"namespaces"}, nil, ""},
+		"nothing": {server{err: errors.New("connection refused")}, nil, nil, "connection refused"},
+		"empty":   {server{}, nil, nil, "the answer has no namespaces"},
+		"without the core": {server{groups: []*metav1.APIGroup{group("apps", "v1")},
+			lists: []*metav1.APIResourceList{list("apps/v1",
+				metav1.APIResource{Name: "deployments", Kind: "Deployment", Verbs: all})}}, nil, nil,
+			"the answer has no namespaces"},
+		"the core failed": {server{err: failed(schema.GroupVersion{Version: "v1"})}, nil, nil,
+			"the answer has no namespaces"},
+		"a group that is known": {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces},
+			err: failed(schema.GroupVersion{Group: "down.io", Version: "v1"})}, []string{"namespaces", "as.down.io"}, nil,
+			"down.io/v1"},
+		"a group that is not": {server{groups: []*metav1.APIGroup{core}, lists: []*metav1.APIResourceList{namespaces},
+			err: failed(schema.GroupVersion{Group: "new.io", Version: "v1"},
+				schema.GroupVersion{Group: "a.io", Version: "v2"})}, []string{"namespaces"}, []string{"a.io/v2", "new.io/v1"},
+			"new.io/v1"},
+		"no such version": {server{groups: []*metav1.APIGroup{core},
+			lists: []*metav1.APIResourceList{namespaces, list("a/b/c", metav1.APIResource{Name: "xs", Kind: "X", Verbs: all})}},
+			[]string{"namespaces"}, nil, ""},
 	} {
 		found, unknown, err := Discover(c.server, Ignored, known)
 		var names []string
@@ -75,8 +88,10 @@ func TestKindsAreSorted(t *testing.T) {
 	get := metav1.Verbs{"get"}
 	groups := []*metav1.APIGroup{group("b.io", "v1", "v2"), group("a.io", "v1")}
 	lists := []*metav1.APIResourceList{
-		list("b.io/v2", metav1.APIResource{Name: "ys", Kind: "Y", Verbs: get}, metav1.APIResource{Name: "xs", Kind: "X", Verbs: get}),
-		list("b.io/v1", metav1.APIResource{Name: "xs", Kind: "X", Verbs: get}), list("a.io/v1", metav1.APIResource{Name: "zs", Kind: "Z", Verbs: get}),
+		list("b.io/v2", metav1.APIResource{Name: "ys", Kind: "Y", Verbs: get},
+			metav1.APIResource{Name: "xs", Kind: "X", Verbs: get}),
+		list("b.io/v1", metav1.APIResource{Name: "xs", Kind: "X", Verbs: get}),
+		list("a.io/v1", metav1.APIResource{Name: "zs", Kind: "Z", Verbs: get}),
 	}
 	want := []string{"a.io zs v1", "b.io xs v1", "b.io ys v2"}
 	for range 2 {
