@@ -78,7 +78,9 @@ type topic struct {
 
 // New returns a Reporter. asReference records the Events that tools know from
 // kube-controller-manager.
-func New(events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
+func New(
+	events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind,
+) *Reporter {
 	return &Reporter{
 		events: events, asReference: asReference, kindOf: kindOf,
 		reported: map[topic]uint64{}, seed: maphash.MakeSeed(), waits: map[types.UID]time.Time{},

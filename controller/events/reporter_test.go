@@ -19,7 +19,8 @@ func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 	r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	})
-	shop, other := graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "1"}, graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "2"}
+	shop, other := graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "1"},
+		graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "2"}
 	r.Blocked(shop, "waiting for 2 pods")
 	r.Blocked(shop, "waiting for 2 pods")
 	r.Blocked(shop, "waiting for 1 pods")
@@ -72,7 +73,8 @@ func TestTextOfAnEventIsBounded(t *testing.T) {
 	r.Drained(web, long)
 	r.Cascade(graph.Claim{APIVersion: "v1", Kind: "Team", Name: "a", UID: "t"}, long, `[{"name": "x"}]`)
 	r.Rewound(long)
-	r.Decided(graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: long, UID: "o"}})
+	r.Decided(graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet",
+		Name: long, UID: "o"}})
 	if len(own.lines) != 4 || len(asReference.lines) != 1 {
 		t.Errorf("%d and %d Events, want 4 and 1", len(own.lines), len(asReference.lines))
 	}

@@ -40,7 +40,9 @@ func (s *said) Eventf(on runtime.Object, level, reason, format string, args ...a
 	s.Event(on, level, reason, fmt.Sprintf(format, args...))
 }
 
-func (s *said) AnnotatedEventf(on runtime.Object, annotations map[string]string, level, reason, format string, args ...any) {
+func (s *said) AnnotatedEventf(
+	on runtime.Object, annotations map[string]string, level, reason, format string, args ...any,
+) {
 	s.annotations = append(s.annotations, annotations)
 	s.Eventf(on, level, reason, format, args...)
 }
@@ -74,7 +76,8 @@ func expect(t *testing.T, what string, got *said, want ...string) {
 // Tools know the reference's Event by its words, and by who sends it.
 func TestAnOwnerInAnotherNamespaceIsToldInTheReferencesWordsAndOnce(t *testing.T) {
 	r, own, asReference := newReporter()
-	a := graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "o"}}
+	a := graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet",
+		Name: "web-1", UID: "o"}}
 	r.Decided(a)
 	r.Decided(a)
 	expect(t, "as the reference", asReference, `Warning OwnerRefInvalidNamespace Pod/web shop: ownerRef [apps/v1/ReplicaSet, namespace: shop, name: web-1, uid: o] does not exist in namespace "shop"`)
@@ -106,7 +109,8 @@ func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 	expect(t, "another", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): not now")
 	r.Succeeded(a)
 	r.Refused(a, request.Refused, errors.New("not now"), 1)
-	expect(t, "after success", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): not now")
+	expect(t, "after success", own,
+		"Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): not now")
 }
 
 // What is refused is told in words, and not as the verbs are counted by.
@@ -116,7 +120,8 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 		graph.Unblock: "keep it from blocking its owners", graph.Unfinalize: "remove the finalizer orphan from it",
 	} {
 		r, own, _ := newReporter()
-		r.Refused(graph.Action{Verb: verb, Object: web, Finalizer: "orphan", Why: "why"}, request.Refused, errors.New("no"), 1)
+		r.Refused(graph.Action{Verb: verb, Object: web, Finalizer: "orphan", Why: "why"}, request.Refused,
+			errors.New("no"), 1)
 		expect(t, verb.String(), own, "Warning CollectionRefused Pod/web shop: cannot "+want+" (why): no")
 	}
 }
@@ -128,13 +133,16 @@ func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
 	r.Enforced(metav1.ConditionFalse, "NotReached", "connection refused")
 	r.Enforced(metav1.ConditionUnknown, "NotTried", "")
 	on := "ValidatingWebhookConfiguration/" + policies.WebhookConfigurations
-	expect(t, "enforced", own, "Normal Enforced "+on+" : the API server asks", "Warning NotEnforced "+on+" : NotReached: connection refused")
+	expect(t, "enforced", own, "Normal Enforced "+on+" : the API server asks",
+		"Warning NotEnforced "+on+" : NotReached: connection refused")
 	r.CollectorSilent(web, true, "silent")
 	r.CollectorSilent(web, false, "works")
-	expect(t, "the built-in collector", own, "Warning BuiltinCollectorSilent Pod/web shop: silent", "Normal BuiltinCollectorWorks Pod/web shop: works")
+	expect(t, "the built-in collector", own, "Warning BuiltinCollectorSilent Pod/web shop: silent",
+		"Normal BuiltinCollectorWorks Pod/web shop: works")
 	r.CollectionHeld("pods", "h", true, "holds 3")
 	r.CollectionHeld("pods", "h", false, "decided")
-	expect(t, "a HeldCollection", own, "Warning CollectionHeld HeldCollection/pods : holds 3", "Normal Decision HeldCollection/pods : decided")
+	expect(t, "a HeldCollection", own, "Warning CollectionHeld HeldCollection/pods : holds 3",
+		"Normal Decision HeldCollection/pods : decided")
 }
 
 func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
@@ -143,7 +151,8 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 	r.Cascade(root, "collected 2", `[{"name": "x"}]`)
 	root.Namespaced = false // its dependents are in a namespace, and it is in none
 	r.Cascade(root, "collected 2", "")
-	expect(t, "cascades", own, "Normal "+ReasonCascade+" Team/a shop: collected 2", "Normal "+ReasonCascade+" Team/a : collected 2")
+	expect(t, "cascades", own, "Normal "+ReasonCascade+" Team/a shop: collected 2",
+		"Normal "+ReasonCascade+" Team/a : collected 2")
 	want := []map[string]string{{v1beta1.CollectedAnnotation: `[{"name": "x"}]`}} // none on an Event that names nothing
 	if diff := cmp.Diff(want, own.annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -166,10 +175,14 @@ func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 
 // kubectl describe finds the Events of an object by its uid, and lists them by namespace.
 func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
-	pod := graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
-	onPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "7"}
-	view := graph.View{Ref: pod, Group: "apps", Version: "v1beta1", KindName: "ReplicaSet"} // in the version in which it was, whatever is served now
-	policy := map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DrainPolicy", "metadata": map[string]any{"name": "a", "uid": "p"}}
+	pod := graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u",
+		ResourceVersion: "7"}
+	onPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "u",
+		ResourceVersion: "7"}
+	// in the version in which it was, whatever is served now
+	view := graph.View{Ref: pod, Group: "apps", Version: "v1beta1", KindName: "ReplicaSet"}
+	policy := map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DrainPolicy",
+		"metadata": map[string]any{"name": "a", "uid": "p"}}
 	for name, c := range map[string]struct {
 		say  func(*Reporter)
 		want string
@@ -178,18 +191,29 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 		"an owner that cannot be resolved": {func(r *Reporter) {
 			r.Decided(graph.Action{Object: pod, Unresolvable: graph.UnservedKind, Why: "Team a is not served"})
 		}, "Warning OwnerRefUnresolvable Pod/web shop: Team a is not served", onPod},
-		"a hold":            {func(r *Reporter) { r.OnHold(pod, "waits") }, "Warning DeletionHeld Pod/web shop: waits", onPod},
-		"another collector": {func(r *Reporter) { r.OtherCollector(pod, "both") }, "Warning OtherCollector Pod/web shop: both", onPod},
+		"a hold": {func(r *Reporter) {
+			r.OnHold(pod, "waits")
+		}, "Warning DeletionHeld Pod/web shop: waits", onPod},
+		"another collector": {func(r *Reporter) {
+			r.OtherCollector(pod, "both")
+		}, "Warning OtherCollector Pod/web shop: both", onPod},
 		"a namespace that is drained": {func(r *Reporter) { r.Drained(pod, "deleted 3") },
 			"Normal " + ReasonCascade + " Pod/web shop: deleted 3", onPod},
-		"whose request it was": {func(r *Reporter) { r.Requested(view, "by ada") }, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",
+		"whose request it was": {func(r *Reporter) {
+			r.Requested(view, "by ada")
+		}, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",
 			corev1.ObjectReference{APIVersion: "apps/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "web", UID: "u"}},
-		"a policy": {func(r *Reporter) { r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is") }, "Normal Fine DrainPolicy/a : it is",
+		"a policy": {func(r *Reporter) {
+			r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is")
+		}, "Normal Fine DrainPolicy/a : it is",
 			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "DrainPolicy", Name: "a", UID: "p"}},
-		"a held collection": {func(r *Reporter) { r.CollectionHeld("pods", "h", true, "holds 3") }, "Warning CollectionHeld HeldCollection/pods : holds 3",
+		"a held collection": {func(r *Reporter) {
+			r.CollectionHeld("pods", "h", true, "holds 3")
+		}, "Warning CollectionHeld HeldCollection/pods : holds 3",
 			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "HeldCollection", Name: "pods", UID: "h"}},
 		"a history that went back": {func(r *Reporter) { r.Rewound("9 came after 12") },
-			"Warning HistoryRewound Namespace/kube-system : the API server's history went back, as after a restore from a backup (9 came after 12): " +
+			"Warning HistoryRewound Namespace/kube-system : the API server's history went back, as after a restore from a " +
+				"backup (9 came after 12): " +
 				"everything is listed again, and nothing is deleted until that is done",
 			corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}},
 	} {
@@ -234,7 +258,8 @@ func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 			r.OnHold(web, "a policy holds it")
 			r.Held(unseen)
 		}
-		expect(t, "in turns", own, "Warning DeletionHeld Pod/web shop: a policy holds it", "Warning DeletionHeld Pod/web shop: pods are not all seen")
+		expect(t, "in turns", own, "Warning DeletionHeld Pod/web shop: a policy holds it",
+			"Warning DeletionHeld Pod/web shop: pods are not all seen")
 		r.Succeeded(unseen)
 		r.OnHold(web, "a policy holds it")
 		expect(t, "the collector's success is no news of the policy", own)
