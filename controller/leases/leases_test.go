@@ -101,7 +101,9 @@ func elect(ctx context.Context, t *testing.T, l resourcelock.Interface) (leads c
 	leads, ended = make(chan time.Time, 1), make(chan struct{})
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l, LeaseDuration: lasts, RenewDeadline: lasts * 2 / 3, RetryPeriod: retry, ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { leads <- time.Now() }, OnStoppedLeading: func() {}},
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {
+			leads <- time.Now()
+		}, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +120,8 @@ func renewing(ctx context.Context, t *testing.T, l *lock, lastly *time.Time) {
 	t.Helper()
 	for {
 		now := metav1.Now()
-		r := resourcelock.LeaderElectionRecord{HolderIdentity: l.identity, LeaseDurationSeconds: int(lasts / time.Second), RenewTime: now, AcquireTime: now}
+		r := resourcelock.LeaderElectionRecord{HolderIdentity: l.identity, LeaseDurationSeconds: int(lasts / time.Second),
+			RenewTime: now, AcquireTime: now}
 		var err error
 		if l.knows == 0 {
 			err = l.Create(ctx, r)
@@ -182,10 +185,12 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 					<-done
 					latest = max(latest, at.Sub(lastly)-lasts)
 					if took := at.Sub(lastly); took < lasts || took > lasts+c.late {
-						t.Errorf("killed after %s: taken %s after the last renewal, want %s and at most %s more", killedAt, took, lasts, c.late)
+						t.Errorf("killed after %s: taken %s after the last renewal, want %s and at most %s more",
+							killedAt, took, lasts, c.late)
 					}
 					time.Sleep(20 * lasts)
-					if r := l.is(); r.HolderIdentity != "standby" || !c.alone && !r.AcquireTime.Time.Equal(at) || time.Since(r.RenewTime.Time) > retry {
+					if r := l.is(); r.HolderIdentity != "standby" || !c.alone && !r.AcquireTime.Time.Equal(at) ||
+						time.Since(r.RenewTime.Time) > retry {
 						t.Errorf("an hour later: %+v; it was taken at %s", r, at)
 					}
 					end()
@@ -210,7 +215,8 @@ func TestAStandbyTakesWhatIsGivenBackAtOnce(t *testing.T) {
 		v := NewVacancy(&lock{stored: &l, identity: "second"}, "the leader's Lease", logr.Discard())
 		l.changed = func() { v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) }
 		first, end := context.WithCancel(t.Context())
-		leads, ended := elect(first, t, NewElected(NewVacancy(&lock{stored: &l, identity: "first"}, "the leader's Lease", logr.Discard()), lasts/15))
+		leads, ended := elect(first, t, NewElected(NewVacancy(&lock{stored: &l, identity: "first"}, "the leader's Lease",
+			logr.Discard()), lasts/15))
 		<-leads
 		second, end2 := context.WithCancel(t.Context())
 		leads, ended2 := elect(second, t, NewElected(v, lasts/15))
@@ -273,7 +279,8 @@ func TestAStandbyEndsWhileItWaits(t *testing.T) {
 		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "leader", LeaseDurationSeconds: 1 << 30}}
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
-		leads, ended := elect(ctx, t, NewElected(NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard()), lasts/15))
+		leads, ended := elect(ctx, t, NewElected(NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease",
+			logr.Discard()), lasts/15))
 		<-ended
 		if took := len(leads); took != 0 || l.is().HolderIdentity != "leader" {
 			t.Errorf("%d lead; the Lease: %+v", took, l.is())
@@ -290,9 +297,10 @@ func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
 		finds, becomes *resourcelock.LeaderElectionRecord
 		renews, want   bool
 	}{
-		"there is none":                      {},
-		"its holder is gone":                 {finds: &old},
-		"its holder gives it back":           {finds: &old, becomes: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}},
+		"there is none":      {},
+		"its holder is gone": {finds: &old},
+		"its holder gives it back": {finds: &old,
+			becomes: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}},
 		"its holder lives":                   {finds: &old, renews: true, want: true},
 		"another takes what was given back":  {finds: &old, becomes: &taken, want: true},
 		"it was given back, and is not held": {finds: &resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}},
@@ -334,7 +342,8 @@ func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
 // TestAHolderThatComesBackKeepsTheLease: it renews at the moment in which the Lease would be over.
 func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}}
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager",
+			LeaseDurationSeconds: 15}}
 		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", logr.Discard())
 		if !v.Await(t.Context(), time.Second) {
 			t.Fatal("the Lease is not over")
@@ -343,7 +352,8 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 			t.Errorf("%v held by %q, want no one", err, record.HolderIdentity)
 		}
 		other := lock{stored: &l, identity: "kube-controller-manager"}
-		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
+		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity,
+			LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != other.identity {
@@ -356,11 +366,15 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 // told once, and no process takes it.
 func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager", LeaseDurationSeconds: 15}, broken: true}
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager",
+			LeaseDurationSeconds: 15}, broken: true}
 		var lines []string
-		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", funcr.New(func(_, line string) {
+			lines = append(lines, line)
+		}, funcr.Options{}))
 		for _, o := range []graph.Object{
-			{Kind: resource, Namespace: "weir-system", Name: "others"}, {Kind: resource, Namespace: "kube-node-lease", Name: "weir"},
+			{Kind: resource, Namespace: "weir-system", Name: "others"},
+			{Kind: resource, Namespace: "kube-node-lease", Name: "weir"},
 			{Kind: schema.GroupResource{Resource: "configmaps"}, Namespace: "weir-system", Name: "weir"},
 		} {
 			if v.Showing(&o); len(v.shown) != 0 {
