@@ -57,7 +57,8 @@ func TestAnswersAboutAccessAreRememberedBriefly(t *testing.T) {
 					b.Errorf("%s, granted=%t: allowed=%t", step.user, c.granted, got)
 				}
 				if n := len(b.asked()); n != step.asked {
-					b.Errorf("%s about %s, granted=%t, after %s: asked %d times, want %d", step.user, step.pod, c.granted, step.wait, n, step.asked)
+					b.Errorf("%s about %s, granted=%t, after %s: asked %d times, want %d",
+						step.user, step.pod, c.granted, step.wait, n, step.asked)
 				}
 			}
 		})
@@ -130,9 +131,11 @@ func TestPolicyOnTrialThatAsksTooMuchLetsNothingPast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, func(b *fixture) {
 				b.policies(strings.Join(tt.policies, "\n---\n"))
-				refs := []string{"{apiVersion: apps/v1, kind: Deployment, name: a, uid: a, controller: true}", "{apiVersion: apps/v1, kind: Deployment, name: b, uid: b, controller: true}"}
+				refs := []string{"{apiVersion: apps/v1, kind: Deployment, name: a, uid: a, controller: true}",
+					"{apiVersion: apps/v1, kind: Deployment, name: b, uid: b, controller: true}"}
 				for i := range mostAccess {
-					refs = append(refs, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
+					refs = append(refs,
+						fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
 				}
 				code, body := b.ask("owners", `{operation: UPDATE, resource: {group: "", version: v1, resource: pods}, kind: {group: "", version: v1, kind: Pod}, namespace: shop, name: web, userInfo: {username: alice},
   oldObject: {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, uid: w}},
@@ -151,10 +154,12 @@ func tooManyPermissions(t *testing.T, actions, verdict string) {
 	t.Helper()
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: ask}, spec: {match: {resources: [{apiGroups: [apps], resources: [replicasets]}]}, blockOwnerDeletion: RequirePermission, validationActions: ` + actions + `}}`)
-		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers", mostAccess: "depends on 65 permissions of yours, and at most 64"} {
+		for n, want := range map[int]string{mostAccess - 1: "may not update deployments/finalizers",
+			mostAccess: "depends on 65 permissions of yours, and at most 64"} {
 			var refs []string
 			for i := range n {
-				refs = append(refs, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
+				refs = append(refs,
+					fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, name: d%[1]d, uid: u%[1]d, blockOwnerDeletion: true}", i))
 			}
 			b.asked()
 			code, body := b.ask("owners", `{operation: CREATE, resource: {group: apps, version: v1, resource: replicasets}, kind: {group: apps, version: v1, kind: ReplicaSet}, namespace: shop, name: web, userInfo: {username: alice},

@@ -27,7 +27,8 @@ func testArmer(t *testing.T, api *apitest.Server) *armer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newArmer(Options{Config: api.Config(), Policies: state, ArmingWindow: 35 * time.Second, Log: logr.Discard()}, testMetrics(t))
+	a, err := newArmer(Options{Config: api.Config(), Policies: state, ArmingWindow: 35 * time.Second,
+		Log: logr.Discard()}, testMetrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func TestWindowOfAFreshFinalizer(t *testing.T) {
 			// Another collection has nothing to do with it.
 			a.collections[place{configMaps, "other"}] = &collection{}
 			d, wait, err := a.hold(t.Context(), c.q, c.d)
-			if (wait-c.want).Abs() > time.Second || (wait == 0) != (c.want == 0) || err != nil || d.Allowed != (wait == 0) || (d.Message == "") != (wait == 0) {
+			if (wait-c.want).Abs() > time.Second || (wait == 0) != (c.want == 0) || err != nil || d.Allowed != (wait == 0) ||
+				(d.Message == "") != (wait == 0) {
 				t.Errorf("wait %s (%+v, %v), want %s", wait, d, err, c.want)
 			}
 			if got := api.Requests(); len(got) > 0 {
@@ -120,7 +122,8 @@ func TestArmingGoesByTheAPIServersClock(t *testing.T) {
 				t.Errorf("armed %s off the API server's clock (%v)", off, err)
 			}
 			for ago, held := range map[time.Duration]bool{5 * time.Second: true, 2 * DefaultArmingWindow: false} {
-				metadata := fmt.Sprintf(`, finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: %q}`, policies.ArmedAt(time.Now().Add(ahead-ago)))
+				metadata := fmt.Sprintf(`, finalizers: [weir.dev/propagation], annotations: {weir.dev/armed-at: %q}`,
+					policies.ArmedAt(time.Now().Add(ahead-ago)))
 				if put(metadata); refused(metadata) != held {
 					t.Errorf("the clock is %s off: armed %s ago, held: %t", ahead, ago, !held)
 				}
@@ -131,7 +134,9 @@ func TestArmingGoesByTheAPIServersClock(t *testing.T) {
 
 func TestDryRunNeitherArmsNorWaits(t *testing.T) {
 	api := apitest.New()
-	for name, d := range map[string]policies.Decision{"armed": enforced, "not armed": {Allowed: true, Enforced: true, Arm: true, Wanted: policies.Wanted{Finalizers: []string{v1beta1.Finalizer}}}} {
+	for name, d := range map[string]policies.Decision{"armed": enforced,
+		"not armed": {Allowed: true, Enforced: true, Arm: true,
+			Wanted: policies.Wanted{Finalizers: []string{v1beta1.Finalizer}}}} {
 		q := armedAgo("one", 1)
 		q.DryRun = true
 		if d, wait, err := testArmer(t, api).hold(t.Context(), q, d); wait != 0 || !d.Allowed || err != nil {
@@ -151,7 +156,8 @@ func TestFinalizerThatCannotBeAddedIsAnError(t *testing.T) {
 	} {
 		withFixture(t, func(b *fixture) {
 			b.policies(kept)
-			b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+			b.api.Put("configmaps",
+				`{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 			b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 				if r.Method == method && strings.HasSuffix(r.Path, "/one") {
 					return apitest.Refuse(403, "Forbidden", "no")
@@ -172,7 +178,8 @@ func TestFinalizerThatCannotBeAddedIsAnError(t *testing.T) {
 func TestObjectThatCannotCarryTheFinalizerIsNotDeleted(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
-		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+		b.api.Put("configmaps",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" {
 				return apitest.Refuse(422, "Invalid", "annotations: Too long")
@@ -204,7 +211,8 @@ func TestCollectionsAreForgotten(t *testing.T) {
 			t.Errorf("one under way was armed %s ago", got)
 		}
 		a.finished(under)
-		for ns, want := range map[string]time.Duration{"old": collectionTime, "fresh": collectionTime - 1, "under way": 0, "another": 0, "none": collectionTime} {
+		for ns, want := range map[string]time.Duration{"old": collectionTime, "fresh": collectionTime - 1, "under way": 0,
+			"another": 0, "none": collectionTime} {
 			if got := a.collectionSince(at(ns)); got != want {
 				t.Errorf("%s: %s, want %s", ns, got, want)
 			}
@@ -220,7 +228,8 @@ func TestCollectionIsArmedOnce(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
 		for _, name := range []string{"a", "b", "c", "d"} {
-			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}", name))
+			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}",
+				name))
 		}
 		release, lists := make(chan struct{}), make(chan struct{}, 10)
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
@@ -253,7 +262,8 @@ func TestCollectionIsArmedOnce(t *testing.T) {
 }
 
 func TestWebhookNeedsItsParts(t *testing.T) {
-	if _, err := New(Options{}); err == nil || err.Error() != "make a webhook: an API server, policies and a token are needed" {
+	if _, err := New(Options{}); err == nil ||
+		err.Error() != "make a webhook: an API server, policies and a token are needed" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -43,14 +43,17 @@ func BenchmarkReview(b *testing.B) {
 			b.Run(fmt.Sprintf("%d policies, %s", n, c.name), func(b *testing.B) {
 				set := c.policies(b, n)
 				weir := benchRouter(b, func(_ *http.Request, q policies.Question) answer {
-					q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"team": "team0"}}}
+					q.NamespaceObject = map[string]any{"metadata": map[string]any{"name": "shop",
+						"labels": map[string]any{"team": "team0"}}}
 					d := set.Decide(q)
 					if !d.Allowed {
 						return refused(d, 0)
 					}
 					return allowed(d)
 				})
-				unjudged := benchRouter(b, func(*http.Request, policies.Question) answer { return allowed(policies.Decision{Allowed: true}) })
+				unjudged := benchRouter(b, func(*http.Request, policies.Question) answer {
+					return allowed(policies.Decision{Allowed: true})
+				})
 				body := benchDelete(b)
 				var judged, empty, own []time.Duration
 				for b.Loop() {
@@ -143,11 +146,15 @@ func allowEverything(w http.ResponseWriter, r *http.Request) {
 // crowds are ways in which there can be many policies, of which none refuses: each has a selector
 // and a condition, and sets a propagation. A %d is the number of the policy.
 var crowds = []crowd{
-	{"a tenth about the object", "kind%d", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},
+	{"a tenth about the object", "kind%d", "objectSelector: {matchLabels: {env: prod}}",
+		"oldObject.metadata.name != 'bob'"},
 	{"all about it", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob'"},
-	{"each with a condition of its own, all hold", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name != 'bob%d'"},
-	{"each with a condition of its own, none holds", "deployments", "objectSelector: {matchLabels: {env: prod}}", "oldObject.metadata.name == 'bob%d'"},
-	{"each about namespaces of its own", "deployments", "namespaceSelector: {matchLabels: {team: 'team%d'}}", "oldObject.metadata.name != 'bob%d'"},
+	{"each with a condition of its own, all hold", "deployments", "objectSelector: {matchLabels: {env: prod}}",
+		"oldObject.metadata.name != 'bob%d'"},
+	{"each with a condition of its own, none holds", "deployments", "objectSelector: {matchLabels: {env: prod}}",
+		"oldObject.metadata.name == 'bob%d'"},
+	{"each about namespaces of its own", "deployments", "namespaceSelector: {matchLabels: {team: 'team%d'}}",
+		"oldObject.metadata.name != 'bob%d'"},
 }
 
 type crowd struct{ name, resource, selector, condition string }
@@ -160,15 +167,20 @@ func (c crowd) policies(b *testing.B, n int) *policies.Set {
 		if i%10 == 0 {
 			resource = "deployments"
 		}
-		text.WriteString(strings.ReplaceAll(fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%%d}, spec: {priority: %%d, match: {resources: [{apiGroups: [apps], resources: [%s]}], "+
-			"%s, matchConditions: [{name: c, expression: \"oldObject.metadata.name.startsWith('w') && %s\"}]}, propagation: {default: Foreground}}}\n", resource, c.selector, c.condition), "%d", strconv.Itoa(i)))
+		text.WriteString(strings.ReplaceAll(fmt.Sprintf(
+			"---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p%%d}, spec: {priority: %%d, match: "+
+				"{resources: [{apiGroups: [apps], resources: [%s]}], "+
+				"%s, matchConditions: [{name: c, expression: \"oldObject.metadata.name.startsWith('w') && %s\"}]}, propagation: "+
+				"{default: Foreground}}}\n", resource, c.selector, c.condition), "%d", strconv.Itoa(i)))
 	}
 	sources, problems := policies.Parse("bench", []byte(text.String()))
 	if len(problems) > 0 {
 		b.Fatal(problems)
 	}
 	set := policies.Build(nil, sources, policies.Options{})
-	if problems := slices.DeleteFunc(set.Problems(), func(p policies.Problem) bool { return p.Warning }); len(problems) > 0 {
+	if problems := slices.DeleteFunc(set.Problems(), func(p policies.Problem) bool {
+		return p.Warning
+	}); len(problems) > 0 {
 		b.Fatal(problems)
 	}
 	return set
@@ -176,11 +188,15 @@ func (c crowd) policies(b *testing.B, n int) *policies.Set {
 
 func benchRouter(b *testing.B, judge reviewer) http.Handler {
 	b.Helper()
-	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set { return policies.Build(nil, nil, policies.Options{}) })
+	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set {
+		return policies.Build(nil, nil, policies.Options{})
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(refusing), m, newSayer(logr.Discard()))
+	return router(func(policies.Webhook) reviewer {
+		return judge
+	}, takes, func() error { return nil }, newIntake(refusing), m, newSayer(logr.Discard()))
 }
 
 // benchDelete is the review of the DELETE of an object as large as Deployments are.
@@ -196,7 +212,8 @@ func benchDelete(b *testing.B) []byte {
 		"spec": map[string]any{"replicas": 3, "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
 				"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "example.com/web:1.2.3",
-					"ports": []any{map[string]any{"containerPort": 8080}}, "env": []any{map[string]any{"name": "A", "value": "b"}}}}}}},
+					"ports": []any{map[string]any{"containerPort": 8080}},
+					"env":   []any{map[string]any{"name": "A", "value": "b"}}}}}}},
 		"status": map[string]any{"replicas": 3, "readyReplicas": 3, "observedGeneration": 7},
 	})
 	if err != nil {
@@ -207,9 +224,13 @@ func benchDelete(b *testing.B) []byte {
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: types.UID("b1c9a1a4-0f2b-4c7e-8a43-0f0f5a1b2c3d"), Kind: kind, Resource: resource, RequestKind: &kind, RequestResource: &resource,
-			Name: "web", Namespace: "shop", Operation: admissionv1.Delete, UserInfo: authenticationv1.UserInfo{Username: "alice", Groups: []string{"system:authenticated"}},
-			OldObject: apiruntime.RawExtension{Raw: object}, Options: apiruntime.RawExtension{Raw: []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"DeleteOptions","propagationPolicy":"Background"}`)},
+			UID: types.UID("b1c9a1a4-0f2b-4c7e-8a43-0f0f5a1b2c3d"), Kind: kind, Resource: resource, RequestKind: &kind,
+			RequestResource: &resource,
+			Name:            "web", Namespace: "shop", Operation: admissionv1.Delete,
+			UserInfo:  authenticationv1.UserInfo{Username: "alice", Groups: []string{"system:authenticated"}},
+			OldObject: apiruntime.RawExtension{Raw: object},
+			Options: apiruntime.RawExtension{Raw: []byte(
+				`{"apiVersion":"meta.k8s.io/v1","kind":"DeleteOptions","propagationPolicy":"Background"}`)},
 		},
 	})
 	if err != nil {
@@ -220,7 +241,8 @@ func benchDelete(b *testing.B) []byte {
 
 func benchOne(b *testing.B, h http.Handler, body []byte) time.Duration {
 	b.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/"+testToken+Paths[policies.WebhookDelete]+"?timeout=10s", bytes.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, "/"+testToken+Paths[policies.WebhookDelete]+"?timeout=10s",
+		bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	began := time.Now()

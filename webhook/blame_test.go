@@ -79,7 +79,8 @@ func TestErrorsAreToldInOneBoundedLine(t *testing.T) {
 		}
 	}
 	for cut := range 8 {
-		if got := bounded(strings.Repeat("x", cut) + strings.Repeat("é…", 200)); !utf8.ValidString(got) || len(got) > mostBlame+len("…") || strings.Contains(got, "\uFFFD") {
+		if got := bounded(strings.Repeat("x", cut) + strings.Repeat("é…", 200)); !utf8.ValidString(got) ||
+			len(got) > mostBlame+len("…") || strings.Contains(got, "\uFFFD") {
 			t.Errorf("a letter is cut in two: %q", got)
 		}
 	}
@@ -102,7 +103,8 @@ func TestRefusalsOfPoliciesThatFailAreErrors(t *testing.T) {
 			told := 0
 			var err error
 			tell := func(map[string]any, string) { told++ }
-			if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Tell: tell, Registry: reg}); err != nil {
+			if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(),
+				Tell: tell, Registry: reg}); err != nil {
 				t.Fatal(err)
 			}
 			code, body := b.ask("delete-fail", `{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, name: one, userInfo: {username: alice},

@@ -16,7 +16,9 @@ import (
 // TestABrakeThatHoldsNothingSaysSo: by an error, which the failurePolicy lets pass, and which is
 // counted and logged.
 func TestABrakeThatHoldsNothingSaysSo(t *testing.T) {
-	q := policies.Question{Operation: policies.Delete, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, OldObject: map[string]any{"metadata": map[string]any{"uid": "held"}}}
+	q := policies.Question{Operation: policies.Delete,
+		Resource:  schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		OldObject: map[string]any{"metadata": map[string]any{"uid": "held"}}}
 	a := brake(nil)(httptest.NewRequest(http.MethodPost, "/", nil), q)
 	if a.err == nil || !strings.Contains(a.err.Error(), "--brake-users") {
 		t.Errorf("%v", a.err)
@@ -33,7 +35,8 @@ func TestBrakeRefusesWhatIsHeldAndNothingElse(t *testing.T) {
 		return ""
 	}
 	pod := func(uid string) policies.Question {
-		return policies.Question{Operation: policies.Delete, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "x", Name: "p",
+		return policies.Question{Operation: policies.Delete,
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "x", Name: "p",
 			OldObject: map[string]any{"metadata": map[string]any{"name": "p", "namespace": "x", "uid": uid}}}
 	}
 	tried := pod("held")
@@ -61,7 +64,8 @@ func TestBrakeRefusesWhatIsHeldAndNothingElse(t *testing.T) {
 				t.Error(a.err)
 			case r.Allowed == c.refused:
 				t.Errorf("allowed is %t", r.Allowed)
-			case c.refused && (r.Result.Code != http.StatusTooManyRequests || r.Result.Message != "too much would go" || r.Result.Details != nil):
+			case c.refused && (r.Result.Code != http.StatusTooManyRequests || r.Result.Message != "too much would go" ||
+				r.Result.Details != nil):
 				t.Errorf("refused with %+v", r.Result)
 			}
 		})

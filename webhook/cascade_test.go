@@ -23,7 +23,8 @@ const aShop = `{operation: DELETE, resource: {version: v1, resource: namespaces}
 // cascading are facts by which so many ConfigMaps go with whatever is deleted.
 func cascading(n int) policies.Facts {
 	f := someFacts()
-	one := policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
+	one := policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 	f.Catch = func(types.UID, func(schema.GroupResource) bool, func(schema.GroupResource) bool) policies.Catch {
 		c := policies.Catch{Complete: true}
 		for i := range n {
@@ -66,7 +67,9 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 				for i := range min(c.objects, 5000) {
 					b.api.Put("configmaps", fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c%05d", "namespace": "shop", "labels": {"keep": "yes"}}}`, i))
 				}
-				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: shop, labels: {keep: "yes"}}}`) // does not go
+				// does not go
+				b.api.Put("configmaps",
+					`{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: shop, labels: {keep: "yes"}}}`)
 				var requests atomic.Int32
 				b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 					if strings.Contains(r.Path, "/configmaps") {
@@ -78,7 +81,8 @@ func TestFewObjectsAreReadForACascade(t *testing.T) {
 					return b.review(r)
 				})
 				code, body := b.ask("cascade", aWeb)
-				if code != 200 || strings.Contains(string(body), `"allowed":true`) != (c.says == "" || c.says == unsure) || !strings.Contains(string(body), c.says) || int(requests.Load()) > c.most {
+				if code != 200 || strings.Contains(string(body), `"allowed":true`) != (c.says == "" || c.says == unsure) ||
+					!strings.Contains(string(body), c.says) || int(requests.Load()) > c.most {
 					b.Errorf("%d after %d requests, at most %d: %.500s", code, requests.Load(), c.most, body)
 				}
 			})
@@ -98,7 +102,8 @@ func TestCascadeThatTakesLongEnds(t *testing.T) {
 				}
 				return nil
 			})
-			if code, body := b.ask("cascade", request); code != 200 || strings.Contains(string(body), `"allowed":true`) != (request == aWeb) || !strings.Contains(string(body), says) {
+			if code, body := b.ask("cascade", request); code != 200 ||
+				strings.Contains(string(body), `"allowed":true`) != (request == aWeb) || !strings.Contains(string(body), says) {
 				b.Errorf("%d %s", code, body)
 			}
 		})
@@ -147,7 +152,8 @@ func TestFewListsAreReadAtOnce(t *testing.T) {
 
 // What the API server does not answer about a namespace is the failurePolicy's to decide.
 func TestCascadeThatCannotBeReadIsTheFailurePolicys(t *testing.T) {
-	for failure, want := range map[string]string{"Ignore": `"allowed":true`, "Fail": "configmaps that would be deleted cannot be read"} {
+	for failure, want := range map[string]string{"Ignore": `"allowed":true`,
+		"Fail": "configmaps that would be deleted cannot be read"} {
 		for _, request := range []string{aWeb, aShop} {
 			want := want
 			withFixtureOf(t, apitest.New(), cascading(3), func(b *fixture) {

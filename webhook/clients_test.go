@@ -24,7 +24,8 @@ func issued(t *testing.T, parent *tls.Certificate, usage x509.ExtKeyUsage, end t
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{"weir.test"},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		DNSNames:  []string{"weir.test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(end), ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		BasicConstraintsValid: true, IsCA: parent == nil,
 	}
@@ -48,7 +49,8 @@ func TestClientsNeedACertificateOfTheCA(t *testing.T) {
 	ca, other := issued(t, nil, x509.ExtKeyUsageAny, year), issued(t, nil, x509.ExtKeyUsageAny, year)
 	server := issued(t, nil, x509.ExtKeyUsageServerAuth, year)
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Certificate[0]}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Certificate[0]}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	clients, err := NewClients(file)

@@ -19,7 +19,8 @@ func TestPoliciesThatFailAreCounted(t *testing.T) {
 		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: label}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}], matchConditions: [{name: c, expression: "oldObject.metadata.labels.tier == 'x'"}]}, protection: {confirmation: Required}}}`)
 		reg := prometheus.NewRegistry()
 		var err error
-		if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Registry: reg, Log: logr.Discard()}); err != nil {
+		if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(),
+			Registry: reg, Log: logr.Discard()}); err != nil {
 			t.Fatal(err)
 		}
 		for _, labels := range []string{"{}", "{tier: y}", "{other: x}"} {
@@ -52,8 +53,10 @@ func TestPoliciesThatFailAreCounted(t *testing.T) {
 // time, be it a burst of failures.
 func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {
 	set := policies.Build(nil, []policies.Source{{Object: map[string]any{
-		"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"}, "spec": map[string]any{
-			"match":      map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"secrets"}}}},
+		"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "p"},
+		"spec": map[string]any{
+			"match": map[string]any{"resources": []any{map[string]any{"apiGroups": []any{""},
+				"resources": []any{"secrets"}}}},
 			"protection": map[string]any{"confirmation": "Required"},
 		},
 	}}}, policies.Options{})
@@ -62,7 +65,8 @@ func TestPoliciesHaveASeriesBeforeTheyFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:0", "label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:1"} {
+	for _, want := range []string{"label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:0",
+		"label:{name:\"policy\" value:\"DeletionPolicy/p\"} counter:{value:1"} {
 		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)

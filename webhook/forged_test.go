@@ -19,22 +19,30 @@ func TestForgedReviewsWriteNothing(t *testing.T) {
   oldObject: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, uid: uid-one, resourceVersion: "3", labels: {kept: "yes"}}}}`
 	up := "../../../../../api/v1/namespaces/victim/configmaps/precious"
 	for name, forge := range map[string]*strings.Replacer{
-		"the object's name leads elsewhere":         strings.NewReplacer("metadata: {name: one", `metadata: {finalizers: [evil.example/never], name: "`+up+`"`),
-		"that of a collection":                      strings.NewReplacer("name: one, userInfo", "userInfo", "metadata: {name: one", `metadata: {finalizers: [evil.example/never], name: "`+up+`"`),
-		"the request's name leads elsewhere":        strings.NewReplacer("name: one", `name: "`+up+`"`),
-		"the object's namespace leads elsewhere":    strings.NewReplacer("namespace: shop, uid", `namespace: "../../v1/namespaces/victim", uid`),
-		"the request's namespace leads elsewhere":   strings.NewReplacer("namespace: shop", `namespace: "../../v1/namespaces/victim"`),
-		"the resource leads elsewhere":              strings.NewReplacer("resource: configmaps", `resource: "configmaps/../secrets"`),
-		"the version leads elsewhere":               strings.NewReplacer("{version: v1, resource", `{version: "v1/namespaces/victim", resource`),
-		"the group leads elsewhere":                 strings.NewReplacer("{version: v1, resource", `{group: "apps/../..", version: v1, resource`),
-		"dots":                                      strings.NewReplacer("name: one", "name: .."),
-		"percent signs":                             strings.NewReplacer("name: one", `name: "..%2f..%2fone"`),
-		"no uid":                                    strings.NewReplacer("uid: uid-one, ", ""),
-		"an empty uid":                              strings.NewReplacer("uid: uid-one", `uid: ""`),
-		"an uid of another type":                    strings.NewReplacer("uid: uid-one", `uid: [uid-one]`),
-		"the uid of another object":                 strings.NewReplacer("uid: uid-one", "uid: uid-plain"),
-		"the name of another object":                strings.NewReplacer("metadata: {name: one", "metadata: {name: plain"),
-		"the object is another than the request's":  strings.NewReplacer("metadata: {name: one", "metadata: {name: other", "uid-one", "uid-other"),
+		"the object's name leads elsewhere": strings.NewReplacer("metadata: {name: one",
+			`metadata: {finalizers: [evil.example/never], name: "`+up+`"`),
+		"that of a collection": strings.NewReplacer("name: one, userInfo", "userInfo",
+			"metadata: {name: one", `metadata: {finalizers: [evil.example/never], name: "`+up+`"`),
+		"the request's name leads elsewhere": strings.NewReplacer("name: one", `name: "`+up+`"`),
+		"the object's namespace leads elsewhere": strings.NewReplacer("namespace: shop, uid",
+			`namespace: "../../v1/namespaces/victim", uid`),
+		"the request's namespace leads elsewhere": strings.NewReplacer("namespace: shop",
+			`namespace: "../../v1/namespaces/victim"`),
+		"the resource leads elsewhere": strings.NewReplacer("resource: configmaps",
+			`resource: "configmaps/../secrets"`),
+		"the version leads elsewhere": strings.NewReplacer("{version: v1, resource",
+			`{version: "v1/namespaces/victim", resource`),
+		"the group leads elsewhere": strings.NewReplacer("{version: v1, resource",
+			`{group: "apps/../..", version: v1, resource`),
+		"dots":                       strings.NewReplacer("name: one", "name: .."),
+		"percent signs":              strings.NewReplacer("name: one", `name: "..%2f..%2fone"`),
+		"no uid":                     strings.NewReplacer("uid: uid-one, ", ""),
+		"an empty uid":               strings.NewReplacer("uid: uid-one", `uid: ""`),
+		"an uid of another type":     strings.NewReplacer("uid: uid-one", `uid: [uid-one]`),
+		"the uid of another object":  strings.NewReplacer("uid: uid-one", "uid: uid-plain"),
+		"the name of another object": strings.NewReplacer("metadata: {name: one", "metadata: {name: plain"),
+		"the object is another than the request's": strings.NewReplacer("metadata: {name: one", "metadata: {name: other",
+			"uid-one", "uid-other"),
 		"the namespace is another than the request": strings.NewReplacer("namespace: shop, uid", "namespace: victim, uid"),
 		"the object is in no namespace":             strings.NewReplacer("namespace: shop, uid", "uid"),
 		"another resource":                          strings.NewReplacer("resource: configmaps", "resource: secrets"),
@@ -44,7 +52,8 @@ func TestForgedReviewsWriteNothing(t *testing.T) {
 			withFixture(t, func(b *fixture) {
 				b.policies(kept)
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}, finalizers: [a]}}`)
-				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: shop, labels: {kept: "yes"}}}`)
+				b.api.Put("configmaps",
+					`{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: shop, labels: {kept: "yes"}}}`)
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: shop}}`)
 				b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: precious, namespace: victim}}`)
 				b.api.Put("secrets", `{apiVersion: v1, kind: Secret, metadata: {name: one, namespace: shop}}`)
@@ -82,7 +91,8 @@ func TestWhatIsWrittenIsWhatWasRead(t *testing.T) {
 func TestObjectThatChangesMeanwhileIsJudgedAgain(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
-		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+		b.api.Put("configmaps",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		patches := 0
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			if r.Method == "PATCH" {
@@ -117,19 +127,22 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
 		forge     *strings.Replacer
 		discloses string // empty: nothing
 	}{
-		"an honest one about a namespace":       {namespace, strings.NewReplacer(), "7 secrets (bank-password"},
-		"a namespace by another uid":            {namespace, strings.NewReplacer("uid-shop", "uid-guessed"), ""},
-		"a namespace without uid":               {namespace, strings.NewReplacer(", uid: uid-shop", ""), ""},
-		"a namespace that is not there":         {namespace, strings.NewReplacer("shop", "none"), ""},
-		"one namespace by the uid of another":   {namespace, strings.NewReplacer("name: shop", "name: bank"), ""},
-		"the object of another namespace":       {namespace, strings.NewReplacer("namespace: shop, name: shop", "namespace: bank, name: bank"), ""},
-		"an honest one about a definition":      {definition, strings.NewReplacer(), "9 plans.example.com (secret-plan"},
-		"a definition by another uid":           {definition, strings.NewReplacer("uid-plans", "uid-guessed"), ""},
-		"a definition without uid":              {definition, strings.NewReplacer(", uid: uid-plans.example.com", ""), ""},
-		"a definition that is not there":        {definition, strings.NewReplacer("plans", "none"), ""},
-		"a definition that says it is another":  {definition, strings.NewReplacer("plural: plans", "plural: accounts"), "9 plans.example.com (secret-plan"},
-		"one definition by the uid of another":  {definition, strings.NewReplacer("name: plans", "name: accounts"), ""},
-		"a name that leads to another resource": {definition, strings.NewReplacer("name: plans.example.com", "name: ../../../../api/v1/namespaces/shop"), ""},
+		"an honest one about a namespace":     {namespace, strings.NewReplacer(), "7 secrets (bank-password"},
+		"a namespace by another uid":          {namespace, strings.NewReplacer("uid-shop", "uid-guessed"), ""},
+		"a namespace without uid":             {namespace, strings.NewReplacer(", uid: uid-shop", ""), ""},
+		"a namespace that is not there":       {namespace, strings.NewReplacer("shop", "none"), ""},
+		"one namespace by the uid of another": {namespace, strings.NewReplacer("name: shop", "name: bank"), ""},
+		"the object of another namespace": {namespace,
+			strings.NewReplacer("namespace: shop, name: shop", "namespace: bank, name: bank"), ""},
+		"an honest one about a definition": {definition, strings.NewReplacer(), "9 plans.example.com (secret-plan"},
+		"a definition by another uid":      {definition, strings.NewReplacer("uid-plans", "uid-guessed"), ""},
+		"a definition without uid":         {definition, strings.NewReplacer(", uid: uid-plans.example.com", ""), ""},
+		"a definition that is not there":   {definition, strings.NewReplacer("plans", "none"), ""},
+		"a definition that says it is another": {definition, strings.NewReplacer("plural: plans", "plural: accounts"),
+			"9 plans.example.com (secret-plan"},
+		"one definition by the uid of another": {definition, strings.NewReplacer("name: plans", "name: accounts"), ""},
+		"a name that leads to another resource": {definition,
+			strings.NewReplacer("name: plans.example.com", "name: ../../../../api/v1/namespaces/shop"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, func(b *fixture) {
@@ -137,7 +150,10 @@ func TestForgedReviewsLearnNothing(t *testing.T) {
 				b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: guarded}, spec: {match: {resources: [{apiGroups: ["", apiextensions.k8s.io], resources: [namespaces, customresourcedefinitions]}]}, protection: {maxDependents: 0}, failurePolicy: Fail}}`)
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}")
 				for _, plural := range []string{"plans", "accounts"} {
-					b.api.Put("customresourcedefinitions", fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.example.com}, spec: {group: example.com, names: {plural: %[1]s}}}", plural))
+					b.api.Put("customresourcedefinitions",
+						fmt.Sprintf(
+							"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.example.com}, "+
+								"spec: {group: example.com, names: {plural: %[1]s}}}", plural))
 				}
 				code, body := b.ask("delete", c.forge.Replace(c.review))
 				told := strings.Contains(string(body), "secret") || strings.ContainsAny(string(body), "79")

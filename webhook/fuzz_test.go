@@ -48,8 +48,9 @@ func FuzzReview(f *testing.F) {
 		if !strings.HasSuffix(r.Path, "/subjectaccessreviews") {
 			return nil
 		}
-		return &apitest.Reply{Code: 201, Body: map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
-			"status": map[string]any{"allowed": len(r.Body)%2 == 0}}}
+		return &apitest.Reply{Code: 201, Body: map[string]any{"kind": "SubjectAccessReview",
+			"apiVersion": "authorization.k8s.io/v1",
+			"status":     map[string]any{"allowed": len(r.Body)%2 == 0}}}
 	})
 	state, err := live.New(live.Options{Config: api.Config()})
 	if err != nil {
@@ -64,7 +65,9 @@ func FuzzReview(f *testing.F) {
 	changed := state.Changed()
 	go func() { _ = state.Run(ctx) }() // it ends with ctx, and without an error
 	<-changed
-	if n := len(state.Set().Statuses()); n != 5 || slices.ContainsFunc(state.Problems(), func(p policies.Problem) bool { return !p.Warning }) {
+	if n := len(state.Set().Statuses()); n != 5 || slices.ContainsFunc(state.Problems(), func(p policies.Problem) bool {
+		return !p.Warning
+	}) {
 		f.Fatalf("%d policies, problems %v", n, state.Problems())
 	}
 	f.Fuzz(func(t *testing.T, webhook, query string, body []byte) {
@@ -101,12 +104,14 @@ func seeds(f *testing.F) {
 		}
 	}
 	for _, body := range []string{
-		"", "{}", "null", "[]", request(""), request(aDelete), request(aDelete)[:50], request(strings.Replace(aDelete, "oldObject", "object", 1)),
+		"", "{}", "null", "[]", request(""), request(aDelete), request(aDelete)[:50],
+		request(strings.Replace(aDelete, "oldObject", "object", 1)),
 		request(`,"operation":"UPDATE","object":{"metadata":{"ownerReferences":[1,null,{"uid":"b","blockOwnerDeletion":true}]}},"oldObject":{"metadata":[]}`),
 		request(`,"operation":"CREATE","object":{"metadata":{"finalizers":[null,{}],"labels":3}},"oldObject":null`),
 		request(strings.ReplaceAll(aDelete, "web", "веб\u0000")),
 		strings.Repeat("[", 20_000), request(aDelete + `,"options":` + strings.Repeat(`{"a":`, 20_000)),
-		request(`,"operation":"DELETE","oldObject":{"metadata":{"labels":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}}"),
+		request(`,"operation":"DELETE","oldObject":{"metadata":{"labels":` +
+			strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}}"),
 	} {
 		f.Add("delete.weir.dev", "", []byte(body))
 		f.Add("stamp.weir.dev", "timeout=0.5s", []byte(body))
@@ -117,7 +122,8 @@ func seeds(f *testing.F) {
 }
 
 func checkAnswer(t *testing.T, h http.Handler, asked policies.Webhook, query string, body []byte) {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/"+testToken+Paths[asked], strings.NewReader(string(body)))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/"+testToken+Paths[asked],
+		strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +140,8 @@ func checkAnswer(t *testing.T, h http.Handler, asked policies.Webhook, query str
 		return
 	}
 	var in, out admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &in); err != nil || in.Request == nil || in.Request.UID == "" || in.APIVersion != "admission.k8s.io/v1" {
+	if err := json.Unmarshal(body, &in); err != nil || in.Request == nil || in.Request.UID == "" ||
+		in.APIVersion != "admission.k8s.io/v1" {
 		t.Fatalf("answered what is no review: %s", w.Body)
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || out.Response == nil {

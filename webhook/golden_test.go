@@ -95,7 +95,8 @@ func withOptions(t *testing.T, api *apitest.Server, o Options, test func(*fixtur
 	})
 }
 
-var configMap = policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
+var configMap = policies.Caught{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+	Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
 
 // someFacts: three ConfigMaps and ten Pods and a ReplicaSet are deleted with uid-web, seven Secrets
 // with any namespace, nine custom resources with any definition, and Deployments and Pods are
@@ -105,15 +106,18 @@ func someFacts() policies.Facts {
 		Dependents: func(s policies.Search, _ int) (policies.AlsoDeleted, bool) {
 			var f policies.AlsoDeleted
 			if s.UID == "uid-web" && !s.Kept(schema.GroupResource{Resource: "pods"}) {
-				f.Kinds = []policies.KindCount{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}}, {Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
+				f.Kinds = []policies.KindCount{{Resource: "pods", Count: 10, Names: []string{"web-1", "web-2", "web-3"}},
+					{Resource: "replicasets.apps", Count: 1, Names: []string{"web"}}}
 			}
 			return f, true
 		},
 		Content: func(string) (policies.AlsoDeleted, bool) {
-			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "secrets", Count: 7, Names: []string{"bank-password"}}}}, true
+			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: "secrets", Count: 7,
+				Names: []string{"bank-password"}}}}, true
 		},
 		Instances: func(gr schema.GroupResource) (policies.AlsoDeleted, bool) {
-			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: gr.String(), Count: 9, Names: []string{"secret-plan"}}}}, true
+			return policies.AlsoDeleted{Kinds: []policies.KindCount{{Resource: gr.String(), Count: 9,
+				Names: []string{"secret-plan"}}}}, true
 		},
 		// Three ConfigMaps go with uid-web, and with the namespace.
 		Catch: func(uid types.UID, _, wanted func(schema.GroupResource) bool) policies.Catch {
@@ -135,7 +139,8 @@ func someFacts() policies.Facts {
 			return []policies.Caught{configMap}, true
 		},
 		Kind: func(gvk schema.GroupVersionKind) policies.Kind {
-			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"}, "Pod": {Resource: "pods"},
+			kinds := map[string]schema.GroupResource{"Deployment": {Group: "apps", Resource: "deployments"},
+				"Pod":       {Resource: "pods"},
 				"ConfigMap": {Resource: "configmaps"}, "Lease": {Group: "coordination.k8s.io", Resource: "leases"}}
 			gr, ok := kinds[gvk.Kind]
 			return policies.Kind{Known: true, Served: ok, Namespaced: true, Resources: []schema.GroupResource{gr}}
@@ -164,8 +169,9 @@ func (b *fixture) review(r apitest.Request) *apitest.Reply {
 		return b.refuse
 	}
 	allowed := slices.Contains(b.granted, strings.Join([]string{asked.Spec.User, a.Verb, a.Resource}, " "))
-	return &apitest.Reply{Code: 201, Body: map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
-		"status": map[string]any{"allowed": allowed}}}
+	return &apitest.Reply{Code: 201, Body: map[string]any{"kind": "SubjectAccessReview",
+		"apiVersion": "authorization.k8s.io/v1",
+		"status":     map[string]any{"allowed": allowed}}}
 }
 
 func (b *fixture) grant(what ...string) {

@@ -25,7 +25,9 @@ import (
 // listening is a server of the handler, with this intake.
 func listening(t *testing.T, in *intake, judge reviewer) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard())))
+	s := httptest.NewServer(router(func(policies.Webhook) reviewer {
+		return judge
+	}, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard())))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -45,7 +47,9 @@ func begin(t *testing.T, s *httptest.Server, token string, size int, body []byte
 	if err := conn.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(conn, "POST /%s/delete HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", token, size); err != nil {
+	if _, err := fmt.Fprintf(conn,
+		"POST /%s/delete HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		token, size); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = conn.Write(body) }() // until none takes any more
@@ -114,7 +118,8 @@ func TestBodyThatDoesNotComeIsGivenUp(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 400 || !strings.Contains(string(text), "read the review: ") || !strings.Contains(string(text), "timeout") {
+	if err != nil || resp.StatusCode != 400 || !strings.Contains(string(text), "read the review: ") ||
+		!strings.Contains(string(text), "timeout") {
 		t.Errorf("%d %s, %v", resp.StatusCode, text, err)
 	}
 }
@@ -174,7 +179,9 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	in := newIntake(refusing)
 	in.roomTime = time.Millisecond
 	m := testMetrics(t)
-	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
+	h := router(func(policies.Webhook) reviewer {
+		return yes
+	}, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
 	small, large := request(aDelete), request(aDelete+`,"weather":"`+strings.Repeat("x", smallReview)+`"`)
 	send := func(body string, sized bool) int32 {
 		var from io.Reader = strings.NewReader(body)
@@ -185,8 +192,10 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	}
 	want := func(what string, smallCode, largeCode, unsizedCode int32) {
 		t.Helper()
-		if a, b, c := send(small, true), send(large, true), send(small, false); a != smallCode || b != largeCode || c != unsizedCode {
-			t.Errorf("%s: a small one %d, a large one %d, one of any size %d; want %d, %d, %d", what, a, b, c, smallCode, largeCode, unsizedCode)
+		if a, b, c := send(small, true), send(large, true), send(small, false); a != smallCode || b != largeCode ||
+			c != unsizedCode {
+			t.Errorf("%s: a small one %d, a large one %d, one of any size %d; want %d, %d, %d",
+				what, a, b, c, smallCode, largeCode, unsizedCode)
 		}
 	}
 	want("with room for all", 200, 200, 200)
@@ -200,7 +209,8 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 	want("with no room", 429, 429, 429)
 	in.free.Release(mostRoom)
 	want("when they are over", 200, 200, 200)
-	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t, m.requests)["busy  "]; n != 7 {
+	if n := counted(t, m.requests)[" busy "] + counted(t, m.requests)["  busy"] + counted(t,
+		m.requests)["busy  "]; n != 7 {
 		t.Errorf("counted %v, want 7 busy", counted(t, m.requests))
 	}
 }
@@ -212,9 +222,12 @@ func TestCollectorsAreNotToldToWait(t *testing.T) {
 		in := newIntake(refusing)
 		in.free.TryAcquire(mostRoom)
 		in.roomTime = time.Millisecond
-		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+		h := router(func(policies.Webhook) reviewer {
+			return yes
+		}, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 		var review admissionv1.AdmissionReview
-		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); json.Unmarshal(w.Body.Bytes(), &review) != nil || review.Response == nil || review.Response.Result.Code != 429 {
+		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); json.Unmarshal(w.Body.Bytes(), &review) != nil ||
+			review.Response == nil || review.Response.Result.Code != 429 {
 			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
 		}
 		if told := review.Response.Result.Details != nil; told != waits {
@@ -263,7 +276,9 @@ func TestReviewsPastWhatIsTakenAreAnErrorWhereNothingIsRefused(t *testing.T) {
 		in := newIntake(func(policies.Part) bool { return c.refuses })
 		in.free.TryAcquire(mostRoom)
 		in.roomTime = time.Millisecond
-		h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+		h := router(func(policies.Webhook) reviewer {
+			return yes
+		}, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 		w := post(h, c.path, aJSON, strings.NewReader(c.body))
 		if c.refused && codeOf(t, w) != 429 || !c.refused && w.Code != 429 || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
@@ -276,7 +291,9 @@ func TestReviewWaitsForRoom(t *testing.T) {
 	in := newIntake(refusing)
 	in.roomTime = time.Minute
 	in.free.TryAcquire(mostRoom)
-	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
+	h := router(func(policies.Webhook) reviewer {
+		return yes
+	}, takes, func() error { return nil }, in, testMetrics(t), newSayer(logr.Discard()))
 	var code int
 	var wg sync.WaitGroup
 	wg.Go(func() { code = post(h, "/delete", aJSON, strings.NewReader(request(aDelete))).Code })

@@ -15,17 +15,22 @@ import (
 func TestReviewThatAsksTooMuchIsToComeAgain(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
-		b.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
+		b.api.Put("configmaps",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop, labels: {kept: "yes"}}}`)
 		config := b.api.Config()
 		config.RateLimiter = newPace(0.1, 1) // enough for the read, and not for the write
-		arm, err := newArmer(Options{Config: config, Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
+		arm, err := newArmer(Options{Config: config, Policies: b.state, ArmingWindow: DefaultArmingWindow,
+			Log: logr.Discard()}, testMetrics(t))
 		if err != nil {
 			b.Fatal(err)
 		}
 		j := &judge{policies: b.state, arm: arm, metrics: testMetrics(t), log: newSayer(logr.Discard())}
-		a := j.answer(b.Context(), policies.WebhookDelete, policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: "shop", Name: "one",
-			OldObject: map[string]any{"metadata": map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one", "labels": map[string]any{"kept": "yes"}}}})
-		if a.err != nil || a.response.Allowed || a.response.Result.Code != 429 || a.response.Result.Details.RetryAfterSeconds != 1 {
+		a := j.answer(b.Context(), policies.WebhookDelete,
+			policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: "shop", Name: "one",
+				OldObject: map[string]any{"metadata": map[string]any{"name": "one", "namespace": "shop", "uid": "uid-one",
+					"labels": map[string]any{"kept": "yes"}}}})
+		if a.err != nil || a.response.Allowed || a.response.Result.Code != 429 ||
+			a.response.Result.Details.RetryAfterSeconds != 1 {
 			b.Errorf("%+v", a)
 		}
 	})
@@ -43,14 +48,19 @@ func TestPoliciesOnTrialRefuseNothingWhenTooMuchIsAsked(t *testing.T) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			j := &judge{policies: b.state, access: access, pace: newPace(1000, 1000), metrics: testMetrics(t), log: newSayer(logr.Discard())}
+			j := &judge{policies: b.state, access: access, pace: newPace(1000, 1000), metrics: testMetrics(t),
+				log: newSayer(logr.Discard())}
 			metadata := func(owners ...any) map[string]any {
-				return map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "w", "ownerReferences": owners}}
+				return map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "w",
+					"ownerReferences": owners}}
 			}
 			var last answer
 			for range 2 {
-				last = j.answer(b.Context(), policies.WebhookOwners, policies.Question{Operation: policies.Update, Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop", Name: fmt.Sprint("web", len(b.asked())),
-					User: policies.User{Name: "alice"}, OldObject: metadata(), Object: metadata(map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "o"})})
+				last = j.answer(b.Context(), policies.WebhookOwners, policies.Question{Operation: policies.Update,
+					Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "shop",
+					Name: fmt.Sprint("web", len(b.asked())),
+					User: policies.User{Name: "alice"}, OldObject: metadata(),
+					Object: metadata(map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "o"})})
 			}
 			if refused && (last.err != nil || last.response.Result.Code != 429) || !refused && !errors.Is(last.err, errBusy) {
 				b.Errorf("%s: %+v", actions, last)
@@ -67,7 +77,8 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, err = a.ask(b.Context(), policies.User{Name: "alice"}, []policies.Access{{Verb: "get", Resource: "a"}, {Verb: "get", Resource: "b"}})
+		_, err = a.ask(b.Context(), policies.User{Name: "alice"},
+			[]policies.Access{{Verb: "get", Resource: "a"}, {Verb: "get", Resource: "b"}})
 		if !errors.Is(err, errBusy) {
 			b.Errorf("error %v", err)
 		}
@@ -80,11 +91,13 @@ func TestPermissionsThatCannotBeAskedForNowSaySo(t *testing.T) {
 func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
 	withFixture(t, func(b *fixture) {
 		b.policies(kept)
-		arm, err := newArmer(Options{Config: b.api.Config(), Policies: b.state, ArmingWindow: DefaultArmingWindow, Log: logr.Discard()}, testMetrics(t))
+		arm, err := newArmer(Options{Config: b.api.Config(), Policies: b.state, ArmingWindow: DefaultArmingWindow,
+			Log: logr.Discard()}, testMetrics(t))
 		if err != nil {
 			b.Fatal(err)
 		}
-		j := &judge{policies: b.state, arm: arm, pace: newPace(0.1, 1), metrics: testMetrics(t), log: newSayer(logr.Discard())}
+		j := &judge{policies: b.state, arm: arm, pace: newPace(0.1, 1), metrics: testMetrics(t),
+			log: newSayer(logr.Discard())}
 		for _, c := range []struct {
 			namespace string
 			asked     policies.Webhook
@@ -95,7 +108,8 @@ func TestNamespacesThatWereNotSeenAreReadInTheirTurn(t *testing.T) {
 			{"newer", policies.WebhookAddFinalizer, "error"},
 			{"shop", policies.WebhookDelete, "passes"},
 		} {
-			a := j.answer(b.Context(), c.asked, policies.Question{Operation: policies.Delete, Resource: configMaps, Namespace: c.namespace, Name: "one",
+			a := j.answer(b.Context(), c.asked, policies.Question{Operation: policies.Delete, Resource: configMaps,
+				Namespace: c.namespace, Name: "one",
 				OldObject: map[string]any{"metadata": map[string]any{"name": "one", "namespace": c.namespace, "uid": "u"}}})
 			got := "error"
 			switch {

@@ -23,7 +23,9 @@ import (
 
 func testMetrics(t testing.TB) *metrics {
 	t.Helper()
-	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set { return policies.Build(nil, nil, policies.Options{}) })
+	m, err := newMetrics(prometheus.NewRegistry(), func() *policies.Set {
+		return policies.Build(nil, nil, policies.Options{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,9 @@ func counted(t testing.TB, c prometheus.Collector) map[string]float64 {
 // handler is the HTTP of the webhook around a judge.
 func handler(t testing.TB, m *metrics, judge reviewer) http.Handler {
 	t.Helper()
-	return router(func(policies.Webhook) reviewer { return judge }, takes, func() error { return nil }, newIntake(refusing), m, newSayer(logr.Discard()))
+	return router(func(policies.Webhook) reviewer {
+		return judge
+	}, takes, func() error { return nil }, newIntake(refusing), m, newSayer(logr.Discard()))
 }
 
 // testToken is the token that paths begin with.
@@ -103,28 +107,46 @@ func TestMalformedReviews(t *testing.T) {
 		code        int
 		text        string
 	}{
-		"another content type":      {"text/plain", request(aDelete), 415, `content type is "text/plain", want application/json`},
-		"no content type":           {"", request(aDelete), 415, `content type is "", want application/json`},
-		"half a content type":       {"application/json; charset", request(aDelete), 415, `content type is "application/json; charset", want application/json`},
-		"nothing":                   {aJSON, "", 400, "decode the review: unexpected end of JSON input"},
-		"no JSON":                   {aJSON, "hello", 400, "decode the review: invalid character 'h' looking for beginning of value"},
-		"half a review":             {aJSON, request(aDelete)[:80], 400, "decode the review: unexpected end of JSON input"},
-		"two reviews":               {aJSON, request(aDelete) + request(aDelete), 400, "decode the review: invalid character '{' after top-level value"},
-		"a list":                    {aJSON, "[]", 400, "decode the review: json: cannot unmarshal array into Go value of type v1.AdmissionReview"},
-		"null":                      {aJSON, "null", 400, "this is  , want an AdmissionReview of admission.k8s.io/v1"},
-		"another version":           {aJSON, strings.Replace(request(aDelete), "/v1", "/v1beta1", 1), 400, "this is admission.k8s.io/v1beta1 AdmissionReview, want an AdmissionReview of admission.k8s.io/v1"},
-		"another kind":              {aJSON, strings.Replace(request(aDelete), "AdmissionReview", "ConversionReview", 1), 400, "this is admission.k8s.io/v1 ConversionReview, want an AdmissionReview of admission.k8s.io/v1"},
-		"no request":                {aJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "the review has no request, or its request no uid"},
-		"no uid":                    {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":""`, 1), 400, "the review has no request, or its request no uid"},
-		"an uid of another type":    {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":{}`, 1), 400, "decode the review: json: cannot unmarshal object into Go struct field AdmissionRequest.request.uid of type types.UID"},
-		"no operation":              {aJSON, request(""), 400, `judge a request for : unknown operation ""`},
-		"CONNECT":                   {aJSON, request(strings.Replace(aDelete, "DELETE", "CONNECT", 1)), 400, `judge a request for deployments.apps: unknown operation "CONNECT"`},
-		"DELETE without oldObject":  {aJSON, request(strings.Replace(aDelete, "oldObject", "object", 1)), 400, "judge a DELETE of deployments.apps: the request has no oldObject"},
-		"DELETE of null":            {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "null", 1)), 400, "judge a DELETE of deployments.apps: the request has no oldObject"},
-		"DELETE of a list":          {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "[1]", 1)), 400, "decode oldObject of the request: is a list, not an object"},
-		"options that are a string": {aJSON, request(aDelete + `,"options":"x"`), 400, "decode options of the request: is a string, not an object"},
-		"UPDATE without oldObject":  {aJSON, request(`,"operation":"UPDATE","object":{}`), 400, "judge an UPDATE of : the request has no object or no oldObject"},
-		"CREATE without an object":  {aJSON, request(`,"operation":"CREATE","oldObject":{}`), 400, "judge a CREATE of : the request has no object"},
+		"another content type": {"text/plain", request(aDelete), 415,
+			`content type is "text/plain", want application/json`},
+		"no content type": {"", request(aDelete), 415, `content type is "", want application/json`},
+		"half a content type": {"application/json; charset", request(aDelete), 415,
+			`content type is "application/json; charset", want application/json`},
+		"nothing": {aJSON, "", 400, "decode the review: unexpected end of JSON input"},
+		"no JSON": {aJSON, "hello", 400,
+			"decode the review: invalid character 'h' looking for beginning of value"},
+		"half a review": {aJSON, request(aDelete)[:80], 400, "decode the review: unexpected end of JSON input"},
+		"two reviews": {aJSON, request(aDelete) + request(aDelete), 400,
+			"decode the review: invalid character '{' after top-level value"},
+		"a list": {aJSON, "[]", 400,
+			"decode the review: json: cannot unmarshal array into Go value of type v1.AdmissionReview"},
+		"null": {aJSON, "null", 400, "this is  , want an AdmissionReview of admission.k8s.io/v1"},
+		"another version": {aJSON, strings.Replace(request(aDelete), "/v1", "/v1beta1", 1), 400,
+			"this is admission.k8s.io/v1beta1 AdmissionReview, want an AdmissionReview of admission.k8s.io/v1"},
+		"another kind": {aJSON, strings.Replace(request(aDelete), "AdmissionReview", "ConversionReview", 1),
+			400, "this is admission.k8s.io/v1 ConversionReview, want an AdmissionReview of admission.k8s.io/v1"},
+		"no request": {aJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400,
+			"the review has no request, or its request no uid"},
+		"no uid": {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":""`, 1), 400,
+			"the review has no request, or its request no uid"},
+		"an uid of another type": {aJSON, strings.Replace(request(aDelete), `"uid":"u"`, `"uid":{}`, 1), 400,
+			"decode the review: json: cannot unmarshal object into Go struct field AdmissionRequest.request.uid of type " +
+				"types.UID"},
+		"no operation": {aJSON, request(""), 400, `judge a request for : unknown operation ""`},
+		"CONNECT": {aJSON, request(strings.Replace(aDelete, "DELETE", "CONNECT", 1)), 400,
+			`judge a request for deployments.apps: unknown operation "CONNECT"`},
+		"DELETE without oldObject": {aJSON, request(strings.Replace(aDelete, "oldObject", "object", 1)), 400,
+			"judge a DELETE of deployments.apps: the request has no oldObject"},
+		"DELETE of null": {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "null", 1)),
+			400, "judge a DELETE of deployments.apps: the request has no oldObject"},
+		"DELETE of a list": {aJSON, request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, "[1]", 1)), 400,
+			"decode oldObject of the request: is a list, not an object"},
+		"options that are a string": {aJSON, request(aDelete + `,"options":"x"`), 400,
+			"decode options of the request: is a string, not an object"},
+		"UPDATE without oldObject": {aJSON, request(`,"operation":"UPDATE","object":{}`), 400,
+			"judge an UPDATE of : the request has no object or no oldObject"},
+		"CREATE without an object": {aJSON, request(`,"operation":"CREATE","oldObject":{}`), 400,
+			"judge a CREATE of : the request has no object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testMetrics(t)
@@ -162,10 +184,12 @@ func TestWellFormedReviewsPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := post(handler(t, testMetrics(t), yes), "/delete", c.contentType, strings.NewReader(request(c.fields)))
 			var got admissionv1.AdmissionReview
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 || got.Response == nil || !got.Response.Allowed || got.Response.UID != "u" {
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 || got.Response == nil ||
+				!got.Response.Allowed || got.Response.UID != "u" {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
-			if got.APIVersion != "admission.k8s.io/v1" || got.Kind != "AdmissionReview" || w.Header().Get("Content-Type") != "application/json" {
+			if got.APIVersion != "admission.k8s.io/v1" || got.Kind != "AdmissionReview" ||
+				w.Header().Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s of type %s", got.APIVersion, got.Kind, w.Header().Get("Content-Type"))
 			}
 		})
@@ -195,7 +219,9 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 			}
 			in := newIntake(func(policies.Part) bool { return c.refuses })
 			m := testMetrics(t)
-			h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
+			h := router(func(policies.Webhook) reviewer {
+				return yes
+			}, takes, func() error { return nil }, in, m, newSayer(logr.Discard()))
 			w := post(h, at, aJSON, body())
 			if c.refused && codeOf(t, w) != 413 || !c.refused && w.Code != 413 {
 				t.Errorf("%s, %s: %d %.200s", name, path, w.Code, w.Body)
@@ -229,7 +255,8 @@ func TestAnswerToALargeReviewArrives(t *testing.T) {
 func TestLargestReviewIsTaken(t *testing.T) {
 	text := `"` + strings.Repeat(`\u003c`, 1536<<10) + `"`
 	object := `{"metadata":{"name":"web"},"data":{"html":` + text + `}}`
-	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, strings.NewReader(request(`,"operation":"UPDATE","name":"web","object":`+object+`,"oldObject":`+object)))
+	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON,
+		strings.NewReader(request(`,"operation":"UPDATE","name":"web","object":`+object+`,"oldObject":`+object)))
 	if code := codeOf(t, w); code != 200 {
 		t.Errorf("%d", code)
 	}
@@ -239,7 +266,8 @@ func TestLargestReviewIsTaken(t *testing.T) {
 func padded(size int) io.Reader {
 	begin, end := strings.TrimSuffix(request(aDelete), "}}"), `,"weather":""}}`
 	fill := size - len(begin) - len(end)
-	return io.MultiReader(strings.NewReader(begin), strings.NewReader(end[:len(end)-3]), strings.NewReader(strings.Repeat("x", fill)), strings.NewReader(`"}}`))
+	return io.MultiReader(strings.NewReader(begin), strings.NewReader(end[:len(end)-3]),
+		strings.NewReader(strings.Repeat("x", fill)), strings.NewReader(`"}}`))
 }
 
 func TestBodyLimit(t *testing.T) {
@@ -250,7 +278,8 @@ func TestBodyLimit(t *testing.T) {
 	}{
 		"one byte less": {padded(mostBody - 1), 200, ""},
 		"the most":      {padded(mostBody), 200, ""},
-		"without end":   {io.MultiReader(padded(mostBody), iotest.ErrReader(errors.New("the limit was read past"))), 400, "read the review: the limit was read past\n"},
+		"without end": {io.MultiReader(padded(mostBody), iotest.ErrReader(errors.New("the limit was read past"))), 400,
+			"read the review: the limit was read past\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, c.body)
@@ -304,7 +333,8 @@ func TestReviewsThatAreNestedTooDeeplyAreNoAnswer(t *testing.T) {
 }
 
 func TestBodyThatBreaksOff(t *testing.T) {
-	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	w := post(handler(t, testMetrics(t), yes), "/delete", aJSON,
+		io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	if w.Code != 400 || w.Body.String() != "read the review: unexpected EOF\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -319,8 +349,12 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 	object := func(name string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"x":%s}}`, name, content)
 	}
-	sources, problems := policies.Parse("test", []byte("{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: large}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], "+
-		"matchConditions: [{name: large, expression: 'size(oldObject.data.x) == 3145728'}]}, propagation: {default: Foreground}}}"))
+	sources, problems := policies.Parse("test",
+		[]byte(
+			"{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: large}, spec: {match: {resources: "+
+				"[{apiGroups: [apps], resources: [deployments]}], "+
+				"matchConditions: [{name: large, expression: 'size(oldObject.data.x) == 3145728'}]}, propagation: {default: "+
+				"Foreground}}}"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -329,7 +363,10 @@ func TestTwoObjectsOfThreeMebibytesPass(t *testing.T) {
 	w := post(handler(t, testMetrics(t), func(r *http.Request, q policies.Question) answer {
 		got = q
 		return yes(r, q)
-	}), "/stamp", aJSON, strings.NewReader(request(`,"operation":"UPDATE","resource":{"group":"apps","version":"v1","resource":"deployments"},"object":`+object("now")+`,"oldObject":`+object("before"))))
+	}), "/stamp", aJSON,
+		strings.NewReader(
+			request(`,"operation":"UPDATE","resource":{"group":"apps","version":"v1","resource":"deployments"},"object":`+
+				object("now")+`,"oldObject":`+object("before"))))
 	if w.Code != 200 {
 		t.Fatalf("%d %.200s", w.Code, w.Body)
 	}
@@ -350,10 +387,13 @@ func TestPathsAndMethods(t *testing.T) {
 	unknown := 0.0
 	for at, want := range map[string]int{
 		"POST T/stamp": 200, "POST T/delete": 200, "POST T/owners": 200, "POST T/clear": 200,
-		"POST T/delete-ignore": 200, "POST T/delete-fail": 200, "POST T/delete-everywhere": 200, "POST T/owners-fail": 200, "POST T/delete-": 404, "POST T/delete-all": 404,
-		"POST T/": 404, "POST T": 404, "POST T/stamp/": 404, "POST T/Stamp": 404, "POST T/metrics": 404, "POST T/stamp/../delete": 404, "POST T/T/stamp": 404,
+		"POST T/delete-ignore": 200, "POST T/delete-fail": 200, "POST T/delete-everywhere": 200, "POST T/owners-fail": 200,
+		"POST T/delete-": 404, "POST T/delete-all": 404,
+		"POST T/": 404, "POST T": 404, "POST T/stamp/": 404, "POST T/Stamp": 404, "POST T/metrics": 404,
+		"POST T/stamp/../delete": 404, "POST T/T/stamp": 404,
 		"GET T/stamp": 404, "PUT T/delete": 404, "DELETE T/owners": 404, "HEAD T/clear": 404,
-		"POST /": 404, "POST /stamp": 404, "POST /delete": 404, "POST //delete": 404, "POST /x/delete": 404, "GET /x/delete": 404, "PUT /delete": 404,
+		"POST /": 404, "POST /stamp": 404, "POST /delete": 404, "POST //delete": 404, "POST /x/delete": 404,
+		"GET /x/delete": 404, "PUT /delete": 404,
 		"POST T0/delete": 404, "POST /0123456789ABCDEFGHIJKLMNO/delete": 404, "POST /0123456789abcdefghijklmnop/delete": 404,
 	} {
 		method, path, _ := strings.Cut(strings.Replace(at, " T", " /"+testToken, 1), " ")
@@ -366,7 +406,8 @@ func TestPathsAndMethods(t *testing.T) {
 		r := httptest.NewRequest(method, path, body)
 		r.Header.Set("Content-Type", aJSON)
 		w := recorded(h, r)
-		if w.Code != want || want == 404 && w.Body.String() != "there is no webhook at this path: those that there are, are in the webhook configurations\n" {
+		if w.Code != want || want == 404 &&
+			w.Body.String() != "there is no webhook at this path: those that there are, are in the webhook configurations\n" {
 			t.Errorf("%s: %d %s, want %d", at, w.Code, w.Body, want)
 		}
 	}
@@ -378,12 +419,16 @@ func TestPathsAndMethods(t *testing.T) {
 func TestEachPathIsItsWebhook(t *testing.T) {
 	h := router(func(asked policies.Webhook) reviewer {
 		return func(_ *http.Request, q policies.Question) answer {
-			return answer{response: &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{string(asked) + string(q.Part)}}}
+			return answer{response: &admissionv1.AdmissionResponse{Allowed: true,
+				Warnings: []string{string(asked) + string(q.Part)}}}
 		}
 	}, takes, func() error { return nil }, newIntake(refusing), testMetrics(t), newSayer(logr.Discard()))
-	for path, want := range map[string]string{"/stamp": "stamp.weir.dev", "/delete": "delete.weir.dev", "/owners": "owners.weir.dev", "/clear": "clear.owners.weir.dev",
-		"/delete-ignore": "delete.weir.devignore", "/delete-fail": "delete.weir.devfail", "/owners-everywhere": "owners.weir.deveverywhere"} {
-		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); !strings.Contains(w.Body.String(), `["`+want+`"]`) {
+	for path, want := range map[string]string{"/stamp": "stamp.weir.dev", "/delete": "delete.weir.dev",
+		"/owners": "owners.weir.dev", "/clear": "clear.owners.weir.dev",
+		"/delete-ignore": "delete.weir.devignore", "/delete-fail": "delete.weir.devfail",
+		"/owners-everywhere": "owners.weir.deveverywhere"} {
+		if w := post(h, path, aJSON, strings.NewReader(request(aDelete))); !strings.Contains(w.Body.String(),
+			`["`+want+`"]`) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
 	}
@@ -391,7 +436,9 @@ func TestEachPathIsItsWebhook(t *testing.T) {
 
 func TestNotReadyIsNoAnswer(t *testing.T) {
 	ready := errors.New("waiting for the first list of namespaces")
-	h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return ready }, newIntake(refusing), testMetrics(t), newSayer(logr.Discard()))
+	h := router(func(policies.Webhook) reviewer {
+		return yes
+	}, takes, func() error { return ready }, newIntake(refusing), testMetrics(t), newSayer(logr.Discard()))
 	w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete)))
 	if want := "weir is starting: waiting for the first list of namespaces\n"; w.Code != 503 || w.Body.String() != want {
 		t.Errorf("%d %q, want 503 %q", w.Code, w.Body, want)
@@ -403,7 +450,9 @@ func TestNotReadyIsNoAnswer(t *testing.T) {
 }
 
 func TestJudgeThatFailsIsNoAnswer(t *testing.T) {
-	w := post(handler(t, testMetrics(t), func(*http.Request, policies.Question) answer { return answer{err: errors.New("etcd is away")} }),
+	w := post(handler(t, testMetrics(t), func(*http.Request, policies.Question) answer {
+		return answer{err: errors.New("etcd is away")}
+	}),
 		"/delete", aJSON, strings.NewReader(request(aDelete)))
 	if w.Code != 500 || w.Body.String() != "etcd is away\n" {
 		t.Errorf("%d %q", w.Code, w.Body)
@@ -420,10 +469,12 @@ func TestPanicIsOneBadAnswer(t *testing.T) {
 	})
 	for round := 1; round <= 2; round++ {
 		w := post(h, "/delete", aJSON, strings.NewReader(request(aDelete)))
-		if want := "weir failed while it judged this request; its log says where\n"; w.Code != 500 || w.Body.String() != want {
+		if want := "weir failed while it judged this request; its log says where\n"; w.Code != 500 ||
+			w.Body.String() != want {
 			t.Errorf("%d %q, want 500 %q", w.Code, w.Body, want)
 		}
-		if w := post(h, "/delete", aJSON, strings.NewReader(request(strings.ReplaceAll(aDelete, "web", "other")))); w.Code != 200 {
+		if w := post(h, "/delete", aJSON,
+			strings.NewReader(request(strings.ReplaceAll(aDelete, "web", "other")))); w.Code != 200 {
 			t.Errorf("the next request: %d %s", w.Code, w.Body)
 		}
 		if n := counted(t, m.panics)[""]; n != float64(round) {
@@ -439,14 +490,17 @@ func TestHandlerMayEndAConnection(t *testing.T) {
 		}
 	}()
 	m := testMetrics(t)
-	post(handler(t, m, func(*http.Request, policies.Question) answer { panic(http.ErrAbortHandler) }), "/delete", aJSON, strings.NewReader(request(aDelete)))
+	post(handler(t, m, func(*http.Request, policies.Question) answer {
+		panic(http.ErrAbortHandler)
+	}), "/delete", aJSON, strings.NewReader(request(aDelete)))
 	t.Error("no panic came through")
 }
 
 func TestTimeoutOfTheAPIServerIsHonoured(t *testing.T) {
 	for query, want := range map[string]time.Duration{
-		"": 9 * time.Second, "?timeout=10s": 9 * time.Second, "?timeout=2s": 1800 * time.Millisecond, "?timeout=500ms": 450 * time.Millisecond,
-		"?timeout=30s": 27 * time.Second, "?timeout=1h": 27 * time.Second,
+		"": 9 * time.Second, "?timeout=10s": 9 * time.Second, "?timeout=2s": 1800 * time.Millisecond,
+		"?timeout=500ms": 450 * time.Millisecond,
+		"?timeout=30s":   27 * time.Second, "?timeout=1h": 27 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
@@ -461,7 +515,8 @@ func TestTimeoutOfTheAPIServerIsHonoured(t *testing.T) {
 	}
 	for _, bad := range []string{"soon", "10", "0s", "-1s"} {
 		w := post(handler(t, testMetrics(t), yes), "/delete?timeout="+bad, aJSON, strings.NewReader(request(aDelete)))
-		if want := fmt.Sprintf("timeout is %q, want a duration such as 10s\n", bad); w.Code != 400 || w.Body.String() != want {
+		if want := fmt.Sprintf("timeout is %q, want a duration such as 10s\n", bad); w.Code != 400 ||
+			w.Body.String() != want {
 			t.Errorf("%s: %d %q, want 400 %q", bad, w.Code, w.Body, want)
 		}
 	}

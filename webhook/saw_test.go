@@ -22,8 +22,10 @@ func TestOnlyDeletesThatAreLetThroughAreTold(t *testing.T) {
 		path, review string
 		want         []string
 	}{
-		"a delete":                 {"delete", aSecretWith(""), []string{"uid-s alice propagation by default; policy keep: Background"}},
-		"orphan":                   {"delete", aSecretWith("options: {propagationPolicy: Orphan},"), []string{"uid-s alice propagation Orphan; policy keep: Orphan"}},
+		"a delete": {"delete", aSecretWith(""),
+			[]string{"uid-s alice propagation by default; policy keep: Background"}},
+		"orphan": {"delete", aSecretWith("options: {propagationPolicy: Orphan},"),
+			[]string{"uid-s alice propagation Orphan; policy keep: Orphan"}},
 		"a propagation of its own": {"delete", aSecretWith("options: {propagationPolicy: Sideways},"), nil},
 		"dry run":                  {"delete", aSecretWith("dryRun: true,"), nil},
 		"another webhook":          {"clear", aSecretWith(""), nil},
@@ -34,7 +36,8 @@ func TestOnlyDeletesThatAreLetThroughAreTold(t *testing.T) {
 				var told []string
 				saw := func(uid types.UID, user, how string) { told = append(told, string(uid)+" "+user+" "+how) }
 				var err error
-				if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(), Saw: saw}); err != nil {
+				if b.handler, err = New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes, Facts: someFacts(),
+					Saw: saw}); err != nil {
 					b.Fatal(err)
 				}
 				b.policies(limited + "\n---\n" + orphans)

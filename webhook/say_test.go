@@ -29,7 +29,8 @@ func TestReviewsCannotFillTheLog(t *testing.T) {
 		for range linesAtOnce {
 			s.say("held", "name", "one")
 		}
-		if len(lines) != linesASecond || !strings.Contains(lines[0], `"leftOut"=900`) || strings.Contains(lines[1], "leftOut") {
+		if len(lines) != linesASecond || !strings.Contains(lines[0], `"leftOut"=900`) ||
+			strings.Contains(lines[1], "leftOut") {
 			t.Errorf("%d lines after a second, want %d: %v", len(lines), linesASecond, lines)
 		}
 	})

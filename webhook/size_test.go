@@ -30,9 +30,12 @@ func fieldsOf(n int) string {
 var forms = map[string]string{
 	"empty objects": listOf("{}", 50_000), "empty lists": listOf("[]", 50_000), "nulls": listOf("null", 50_000),
 	"digits": listOf("0", 50_000), "numbers": listOf("1000", 50_000), "fractions": listOf("1.5", 50_000),
-	"strings": listOf(`"a"`, 50_000), "empty strings": listOf(`""`, 50_000), "lists of one": listOf("[0]", 50_000), "lists of five": listOf("[0,0,0,0,0]", 10_000),
-	"objects of one": listOf(`{"":0}`, 50_000), "objects of eight": listOf(fieldsOf(8), 5_000), "objects of nine": listOf(fieldsOf(9), 5_000),
-	"objects of fifteen": listOf(fieldsOf(15), 5_000), "objects of a hundred": listOf(fieldsOf(100), 500), "one object": fieldsOf(50_000),
+	"strings": listOf(`"a"`, 50_000), "empty strings": listOf(`""`, 50_000), "lists of one": listOf("[0]", 50_000),
+	"lists of five":  listOf("[0,0,0,0,0]", 10_000),
+	"objects of one": listOf(`{"":0}`, 50_000), "objects of eight": listOf(fieldsOf(8), 5_000),
+	"objects of nine":    listOf(fieldsOf(9), 5_000),
+	"objects of fifteen": listOf(fieldsOf(15), 5_000), "objects of a hundred": listOf(fieldsOf(100), 500),
+	"one object":         fieldsOf(50_000),
 	"objects in objects": listOf(`{"a":{"b":{"c":0}}}`, 20_000),
 }
 
@@ -40,7 +43,8 @@ var forms = map[string]string{
 // condition looks at all of an object, and of anything else.
 func TestDecodedReviewsTakeWhatIsSetAside(t *testing.T) {
 	for name, form := range forms {
-		for _, object := range []string{`{"metadata":{"name":"web","labels":` + form + `}}`, `{"metadata":{"name":"web"},"spec":` + form + `}`} {
+		for _, object := range []string{`{"metadata":{"name":"web","labels":` + form + `}}`,
+			`{"metadata":{"name":"web"},"spec":` + form + `}`} {
 			body := []byte(request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, object, 1)))
 			before := heap()
 			review, err := understand(body)
@@ -83,7 +87,8 @@ func TestLargestReviewsAreDecoded(t *testing.T) {
 		object := `{"metadata":{"name":"web"},"spec":[` + strings.Repeat(form+",", (3<<20)/len(form)) + `0]}`
 		body := []byte(request(`,"operation":"UPDATE","object":` + object + `,"oldObject":` + object))
 		if size := decodedSize(body); size > mostDecoded {
-			t.Errorf("%s: an UPDATE of %d bytes takes up to %d bytes, and there are %d", name, len(body), size, int64(mostDecoded))
+			t.Errorf("%s: an UPDATE of %d bytes takes up to %d bytes, and there are %d",
+				name, len(body), size, int64(mostDecoded))
 		}
 	}
 }
@@ -107,7 +112,8 @@ func TestWhatIsTakenInFitsWhatTheChartGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	const largest = 3 << 19 // of an object that etcd takes
-	lists := max(policies.BoundsOf(false).Page*(mostLists/placesOf(false)), policies.BoundsOf(true).Page*(mostLists/placesOf(true))) * largest
+	lists := max(policies.BoundsOf(false).Page*(mostLists/placesOf(false)),
+		policies.BoundsOf(true).Page*(mostLists/placesOf(true))) * largest
 	const headers = MostStrangers * 2 * mostHeader // and what the server reads ahead
 	if taken := int64(mostRoom+headers) + lists; taken > granted.Value()*3/4 {
 		t.Errorf("%d bytes are taken in, and the chart grants %d", taken, granted.Value())

@@ -25,7 +25,8 @@ func TestNamesAreToldToWhoMayListThem(t *testing.T) {
 			b.policies(limited)
 			b.grant(granted...)
 			for range 2 {
-				if code, body := b.ask("delete", aLimitedWeb); code != 200 || !strings.Contains(string(body), `"allowed":false`) || !strings.Contains(string(body), discloses) {
+				if code, body := b.ask("delete", aLimitedWeb); code != 200 || !strings.Contains(string(body), `"allowed":false`) ||
+					!strings.Contains(string(body), discloses) {
 					b.Errorf("%v: %d %s\nwant %s", granted, code, body, discloses)
 				}
 			}
@@ -58,7 +59,9 @@ func TestWhatMayBeToldDecidesNothing(t *testing.T) {
 				})
 				began := time.Now()
 				code, body := b.ask("delete", aLimitedWeb)
-				if took := time.Since(began); code != 200 || took > 2*time.Second || !strings.Contains(string(body), `"allowed":false`) || !strings.Contains(string(body), "10 pods; 1 replicasets.apps (") {
+				if took := time.Since(began); code != 200 || took > 2*time.Second ||
+					!strings.Contains(string(body), `"allowed":false`) ||
+					!strings.Contains(string(body), "10 pods; 1 replicasets.apps (") {
 					b.Errorf("%d after %s: %s", code, took, body)
 				}
 			})
