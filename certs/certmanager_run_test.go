@@ -46,8 +46,13 @@ func withIssuer(t *testing.T, apply bool, test func(*issuer, Source, context.Can
 			i.applied, i.body = append(i.applied, time.Now()), r.Path+"?"+r.Query+" "+r.Body
 			return i.answer()
 		})
-		s := CertManager(CertManagerOptions{Config: i.api.Config(), Namespace: "weir", Name: "webhook", IssuerName: "own", Names: []string{"webhook.test", "10.0.0.7"}, Apply: apply,
-			Log: funcr.New(func(_, line string) { i.mu.Lock(); defer i.mu.Unlock(); i.lines = append(i.lines, line) }, funcr.Options{})})
+		s := CertManager(CertManagerOptions{Config: i.api.Config(), Namespace: "weir", Name: "webhook", IssuerName: "own",
+			Names: []string{"webhook.test", "10.0.0.7"}, Apply: apply,
+			Log: funcr.New(func(_, line string) {
+				i.mu.Lock()
+				defer i.mu.Unlock()
+				i.lines = append(i.lines, line)
+			}, funcr.Options{})})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		i.answer = func() *apitest.Reply { return certificate(1, "True", "") }
@@ -63,8 +68,10 @@ func withIssuer(t *testing.T, apply bool, test func(*issuer, Source, context.Can
 
 // certificate is a Certificate as cert-manager says that it is.
 func certificate(generation int, ready, why string) *apitest.Reply {
-	return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": map[string]any{"name": "webhook", "namespace": "weir", "generation": generation},
-		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": "DoesNotExist", "message": why}}}}}
+	return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+		"metadata": map[string]any{"name": "webhook", "namespace": "weir", "generation": generation},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready,
+			"reason": "DoesNotExist", "message": why}}}}}
 }
 
 // told are the lines of the log that contain a text.
@@ -97,7 +104,10 @@ func (i *issuer) deny(yes bool) { i.mu.Lock(); defer i.mu.Unlock(); i.denied = y
 // put writes the Secret as cert-manager does.
 func (i *issuer) put(ca *madeCA, crt, key []byte) {
 	in := base64.StdEncoding.EncodeToString
-	i.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: webhook, namespace: weir}, data: {tls.crt: %s, tls.key: %s, ca.crt: %s}}", in(crt), in(key), in(ca.pem)))
+	i.api.Put("secrets",
+		fmt.Sprintf(
+			"{apiVersion: v1, kind: Secret, metadata: {name: webhook, namespace: weir}, data: {tls.crt: %s, tls.key: %s, "+
+				"ca.crt: %s}}", in(crt), in(key), in(ca.pem)))
 	synctest.Wait()
 }
 
@@ -114,10 +124,12 @@ func TestTheCertificateIsWhatTheOptionsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]any{"apiVersion": "cert-manager.io/v1", "kind": "Certificate",
-			"metadata": map[string]any{"namespace": "weir", "name": "webhook", "labels": map[string]any{"app.kubernetes.io/managed-by": "weir"}},
+			"metadata": map[string]any{"namespace": "weir", "name": "webhook",
+				"labels": map[string]any{"app.kubernetes.io/managed-by": "weir"}},
 			"spec": map[string]any{"secretName": "webhook", "dnsNames": []any{"webhook.test"}, "ipAddresses": []any{"10.0.0.7"},
 				"issuerRef":  map[string]any{"group": "cert-manager.io", "kind": "Issuer", "name": "own"},
-				"privateKey": map[string]any{"algorithm": "ECDSA", "size": 256.0, "rotationPolicy": "Always"}, "usages": []any{"digital signature", "server auth"}}}
+				"privateKey": map[string]any{"algorithm": "ECDSA", "size": 256.0, "rotationPolicy": "Always"},
+				"usages":     []any{"digital signature", "server auth"}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("applied (-want +got):\n%s", diff)
 		}
@@ -139,13 +151,18 @@ func TestWhatKeepsACertificateFromBeingIssuedIsToldOnce(t *testing.T) {
 		after  time.Duration // that it is told
 	}{
 		"no cert-manager": {func() *apitest.Reply {
-			return &apitest.Reply{Code: 404, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "the server could not find the requested resource"}}
+			return &apitest.Reply{Code: 404, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"reason": "NotFound", "code": 404, "message": "the server could not find the requested resource"}}
 		}, "the API server does not know certificates.cert-manager.io: install cert-manager", 0},
-		"not allowed": {func() *apitest.Reply { return apitest.Refuse(403, "Forbidden", "you may not") }, "apply Certificate weir/webhook: you may not", 0},
+		"not allowed": {func() *apitest.Reply {
+			return apitest.Refuse(403, "Forbidden", "you may not")
+		}, "apply Certificate weir/webhook: you may not", 0},
 		"its webhook is not there yet": {func() *apitest.Reply {
 			return apitest.Refuse(500, "InternalError", "failed calling webhook")
 		}, "apply Certificate weir/webhook: failed calling webhook", 0},
-		"no such issuer": {func() *apitest.Reply { return certificate(1, "False", `Issuer "own" not found`) }, `DoesNotExist: Issuer \"own\" not found`, patientTries * tryEvery},
+		"no such issuer": {func() *apitest.Reply {
+			return certificate(1, "False", `Issuer "own" not found`)
+		}, `DoesNotExist: Issuer \"own\" not found`, patientTries * tryEvery},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withIssuer(t, true, func(i *issuer, _ Source, _ context.CancelFunc) {
@@ -160,7 +177,9 @@ func TestWhatKeepsACertificateFromBeingIssuedIsToldOnce(t *testing.T) {
 				if lines := i.told(c.want); len(lines) != 1 {
 					t.Errorf("the log says %q, want one with %q", lines, c.want)
 				}
-				if n := i.times(2*tryEvery, func() *apitest.Reply { return certificate(2, "True", "") }); n != 1 || len(i.told("this works again")) != 1 {
+				if n := i.times(2*tryEvery, func() *apitest.Reply {
+					return certificate(2, "True", "")
+				}); n != 1 || len(i.told("this works again")) != 1 {
 					t.Errorf("applied %d times when it works again, and told %q", n, i.told("this works again"))
 				}
 				if c.after > 0 { // the patience is there again

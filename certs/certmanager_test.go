@@ -17,9 +17,12 @@ import (
 func TestTheSecretOfACertificate(t *testing.T) {
 	var log bytes.Buffer
 	c := CertManager(CertManagerOptions{
-		Namespace: "weir", Name: "webhook", Log: funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{}),
+		Namespace: "weir", Name: "webhook", Log: funcr.New(func(_, args string) {
+			log.WriteString(args + "\n")
+		}, funcr.Options{}),
 	}).(*certManager)
-	if _, err := c.Bundle(); err == nil || !strings.Contains(err.Error(), "Secret weir/webhook of Certificate webhook: cert-manager has not written it yet") {
+	if _, err := c.Bundle(); err == nil || !strings.Contains(err.Error(),
+		"Secret weir/webhook of Certificate webhook: cert-manager has not written it yet") {
 		t.Errorf("before there is a Secret the error is %v", err)
 	}
 	ca := makeCA(time.Now().Add(-time.Hour), 2*time.Hour)
@@ -75,7 +78,8 @@ func TestWhatCertManagerSaysOfACertificateThatIsNotReady(t *testing.T) {
 	certificate := func(conditions ...any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
 	}
-	issuing := map[string]any{"type": "Issuing", "status": "True", "reason": "DoesNotExist", "message": "Issuing certificate as Secret does not exist"}
+	issuing := map[string]any{"type": "Issuing", "status": "True", "reason": "DoesNotExist",
+		"message": "Issuing certificate as Secret does not exist"}
 	no := map[string]any{"type": "Ready", "status": "False", "reason": "DoesNotExist", "message": "Secret does not exist"}
 	yes := map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "Certificate is up to date"}
 	for name, c := range map[string]struct {

@@ -125,10 +125,11 @@ func TestWhatIsBrokenReplacesNothing(t *testing.T) {
 		"certificate half written": {map[string][]byte{certKey: crtB[:len(crtB)/2], keyKey: keyB, caKey: a.pem}, "not PEM"},
 		"key half written":         {map[string][]byte{certKey: crtB, keyKey: keyB[:40], caKey: a.pem}, "not a pair"},
 		"key of another":           {map[string][]byte{certKey: crtB, keyKey: keyA, caKey: a.pem}, "not a pair"},
-		"CA half written":          {map[string][]byte{certKey: crtA, keyKey: keyA, caKey: append(bytes.Clone(a.pem), b.pem[:50]...)}, "after 1 certificates"},
-		"CA of no certificates":    {map[string][]byte{certKey: crtA, keyKey: keyA, caKey: keyB}, "PRIVATE KEY among"},
-		"empty":                    {map[string][]byte{certKey: {}, keyKey: {}, caKey: {}}, "is not there"},
-		"no files":                 {nil, "none of tls.crt"},
+		"CA half written": {map[string][]byte{certKey: crtA, keyKey: keyA,
+			caKey: append(bytes.Clone(a.pem), b.pem[:50]...)}, "after 1 certificates"},
+		"CA of no certificates": {map[string][]byte{certKey: crtA, keyKey: keyA, caKey: keyB}, "PRIVATE KEY among"},
+		"empty":                 {map[string][]byte{certKey: {}, keyKey: {}, caKey: {}}, "is not there"},
+		"no files":              {nil, "none of tls.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMount(t)
@@ -159,7 +160,8 @@ func TestABundleNeedsNoKey(t *testing.T) {
 	m.swap(map[string][]byte{caKey: a.pem})
 	m.reads(0)
 	m.trusts("a", a)
-	if _, err := m.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), "tls.crt and tls.key: are not there") {
+	if _, err := m.GetCertificate(nil); err == nil ||
+		!strings.Contains(err.Error(), "tls.crt and tls.key: are not there") {
 		t.Errorf("the error for the certificate is %v", err)
 	}
 	if strings.Contains(m.log.String(), "cannot") {

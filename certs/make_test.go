@@ -35,7 +35,8 @@ func makeCA(from time.Time, valid time.Duration) *madeCA {
 
 // leaf is a certificate under the CA, with its key, in PEM.
 func (ca *madeCA) leaf(from time.Time, valid time.Duration) (crt, key []byte) {
-	template := &x509.Certificate{DNSNames: []string{"webhook.test"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{DNSNames: []string{"webhook.test"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	_, _, crt, key = makeCert(template, from, valid, ca)
 	return crt, key
 }
@@ -48,7 +49,9 @@ func (ca *madeCA) pair(from time.Time, valid time.Duration) *tls.Certificate {
 	return &pair
 }
 
-func makeCert(template *x509.Certificate, from time.Time, valid time.Duration, by *madeCA) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
+func makeCert(
+	template *x509.Certificate, from time.Time, valid time.Duration, by *madeCA,
+) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)

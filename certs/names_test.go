@@ -8,7 +8,8 @@ import (
 // API servers call a URL with an address as they do one with a name.
 func TestCertificatesAreForAddressesToo(t *testing.T) {
 	all := []string{"weir.test", "127.0.0.1", "::1", "2001:db8::7"}
-	data, err := (&SelfOptions{Names: all, CADuration: time.Hour, LeafDuration: time.Hour}).next(time.Now(), time.Now(), nil)
+	data, err := (&SelfOptions{Names: all, CADuration: time.Hour, LeafDuration: time.Hour}).next(time.Now(),
+		time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

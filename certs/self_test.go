@@ -41,8 +41,13 @@ func inHousehold(t *testing.T, test func(*household)) {
 // begin runs a process until it is stopped.
 func (h *household) begin(change ...func(*SelfOptions)) (source *self, stop func()) {
 	h.Helper()
-	o := SelfOptions{Config: h.api.Config(), Namespace: "weir", Name: "ca", Names: []string{"webhook.test", "10.0.0.7"}, CADuration: caLasts, LeafDuration: leafLasts,
-		Log: funcr.New(func(_, line string) { h.mu.Lock(); defer h.mu.Unlock(); h.lines = append(h.lines, line) }, funcr.Options{})}
+	o := SelfOptions{Config: h.api.Config(), Namespace: "weir", Name: "ca", Names: []string{"webhook.test", "10.0.0.7"},
+		CADuration: caLasts, LeafDuration: leafLasts,
+		Log: funcr.New(func(_, line string) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.lines = append(h.lines, line)
+		}, funcr.Options{})}
 	for _, f := range change {
 		f(&o)
 	}
@@ -137,7 +142,8 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 		if _, err := unbegun.Bundle(); err == nil || !strings.Contains(err.Error(), "waiting for the CA in Secret weir/ca") {
 			t.Errorf("a bundle before there is a CA: %v", err)
 		}
-		if _, err := unbegun.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), "waiting for the CA in Secret weir/ca") {
+		if _, err := unbegun.GetCertificate(nil); err == nil ||
+			!strings.Contains(err.Error(), "waiting for the CA in Secret weir/ca") {
 			t.Errorf("a certificate before there is a CA: %v", err)
 		}
 		if _, ok := unbegun.Expiry(); ok {
@@ -164,7 +170,9 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 				t.Errorf("it says that its certificate ends at %s, %t", ends, ok)
 			}
 		}
-		if made := len(slices.DeleteFunc(h.api.Requests(), func(r apitest.Request) bool { return r.Method != "POST" })); made > 3 {
+		if made := len(slices.DeleteFunc(h.api.Requests(), func(r apitest.Request) bool {
+			return r.Method != "POST"
+		})); made > 3 {
 			t.Errorf("%d tried to make the Secret", made)
 		}
 	})
@@ -201,7 +209,9 @@ func TestWhatIsServedIsTrustedWhileCAsFollowOneAnother(t *testing.T) {
 				h.api.Remove("secrets/weir/ca")
 			case 100:
 				data, _ := h.api.Get("secrets/weir/ca")["data"].(map[string]any)
-				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %s}}", data["tls.crt"]))
+				h.api.Put("secrets",
+					fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %s}}",
+						data["tls.crt"]))
 			}
 			<-time.After(step)
 			synctest.Wait()
@@ -232,7 +242,10 @@ func TestAServerAloneLeavesTheSwitchToTheOther(t *testing.T) {
 			inHousehold(t, func(h *household) {
 				const lasts = 24 * time.Hour
 				in, was := base64.StdEncoding.EncodeToString, makeCA(time.Now().Add(5*time.Minute-lasts*2/3), lasts)
-				h.api.Put("secrets", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %[1]s, tls.key: %[2]s, ca.crt: %[1]s}}", in(was.pem), in(was.keyInPEM)))
+				h.api.Put("secrets",
+					fmt.Sprintf(
+						"{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: weir}, data: {tls.crt: %[1]s, tls.key: %[2]s, "+
+							"ca.crt: %[1]s}}", in(was.pem), in(was.keyInPEM)))
 				s, _ := h.begin(c.change, func(o *SelfOptions) { o.CADuration, o.LeafDuration = lasts, lasts/2 })
 				<-time.After(time.Minute)
 				synctest.Wait()
@@ -314,7 +327,8 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 		if took := time.Since(began).Round(time.Minute); took != unseenLeaf {
 			t.Errorf("it is trusted for %s, want %s", took, unseenLeaf)
 		}
-		if err := admin.Remember([]byte("nothing")); err == nil || !strings.Contains(err.Error(), "remember an earlier CA bundle: ") {
+		if err := admin.Remember([]byte("nothing")); err == nil ||
+			!strings.Contains(err.Error(), "remember an earlier CA bundle: ") {
 			t.Errorf("what is no bundle: %v", err)
 		}
 	})
@@ -335,22 +349,32 @@ func TestWhatTheSecretOughtToHold(t *testing.T) {
 		names      []string
 		want       string // w, s and t; new is one that is made
 	}{
-		"nothing":                                {want: "w new, s new, t new"},
-		"all is well":                            {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day},
-		"a certificate is to be renewed":         {ca: a, signer: a, trusted: []*madeCA{a}, left: day, want: "w a, s a again, t a"},
-		"there is none":                          {ca: a, trusted: []*madeCA{a}, want: "w a, s a again, t a"},
-		"a CA is to be replaced":                 {ca: old, signer: old, trusted: []*madeCA{old}, left: 2 * day, want: "w new, s old, t new old"},
-		"the CA is lost":                         {signer: a, trusted: []*madeCA{a}, left: 2 * day, want: "w new, s a, t new a"},
-		"the CA is lost, and what is trusted":    {signer: a, left: 2 * day, want: "w new, s new, t new"},
-		"what is trusted is lost":                {ca: a, signer: a, left: 2 * day, want: "w a, s a, t a"},
-		"more is trusted than there is to trust": {ca: a, signer: a, trusted: []*madeCA{b, old, a}, left: 2 * day, want: "w a, s a, t a"},
-		"a new CA settles":                       {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true, since: settle - time.Second},
-		"a new CA has settled":                   {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true, since: settle, want: "w b, s b again, t b"},
-		"it is for another to have it sign":      {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, since: alone - time.Second},
-		"which is not there":                     {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, since: alone, want: "w b, s b again, t b"},
-		"and little time is left":                {ca: b, signer: a, trusted: []*madeCA{b, a}, left: day / 2, want: "w b, s b again, t b"},
-		"the certificate is for another name":    {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, administer: true, names: []string{"10.0.0.7"}, want: "w a, s a again, t a"},
-		"which is for another to see":            {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, names: []string{"10.0.0.7"}},
+		"nothing":     {want: "w new, s new, t new"},
+		"all is well": {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day},
+		"a certificate is to be renewed": {ca: a, signer: a, trusted: []*madeCA{a}, left: day,
+			want: "w a, s a again, t a"},
+		"there is none": {ca: a, trusted: []*madeCA{a}, want: "w a, s a again, t a"},
+		"a CA is to be replaced": {ca: old, signer: old, trusted: []*madeCA{old}, left: 2 * day,
+			want: "w new, s old, t new old"},
+		"the CA is lost": {signer: a, trusted: []*madeCA{a}, left: 2 * day,
+			want: "w new, s a, t new a"},
+		"the CA is lost, and what is trusted": {signer: a, left: 2 * day, want: "w new, s new, t new"},
+		"what is trusted is lost":             {ca: a, signer: a, left: 2 * day, want: "w a, s a, t a"},
+		"more is trusted than there is to trust": {ca: a, signer: a, trusted: []*madeCA{b, old, a}, left: 2 * day,
+			want: "w a, s a, t a"},
+		"a new CA settles": {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true,
+			since: settle - time.Second},
+		"a new CA has settled": {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, administer: true,
+			since: settle, want: "w b, s b again, t b"},
+		"it is for another to have it sign": {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day,
+			since: alone - time.Second},
+		"which is not there": {ca: b, signer: a, trusted: []*madeCA{b, a}, left: 2 * day, since: alone,
+			want: "w b, s b again, t b"},
+		"and little time is left": {ca: b, signer: a, trusted: []*madeCA{b, a}, left: day / 2,
+			want: "w b, s b again, t b"},
+		"the certificate is for another name": {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, administer: true,
+			names: []string{"10.0.0.7"}, want: "w a, s a again, t a"},
+		"which is for another to see": {ca: a, signer: a, trusted: []*madeCA{a}, left: 2 * day, names: []string{"10.0.0.7"}},
 	} {
 		o := *o
 		if o.Administer = c.administer; c.names != nil {
@@ -372,7 +396,8 @@ func TestWhatTheSecretOughtToHold(t *testing.T) {
 		}
 		got := ""
 		if next != nil {
-			got = "w " + letter(next[certKey], a, b, old) + ", s " + signerOf(pairIn(next, servedCertKey, servedKeyKey).Leaf, a, b, old)
+			got = "w " + letter(next[certKey], a, b, old) + ", s " +
+				signerOf(pairIn(next, servedCertKey, servedKeyKey).Leaf, a, b, old)
 			if !bytes.Equal(next[servedCertKey], data[servedCertKey]) && !strings.HasSuffix(got, "new") {
 				got += " again"
 			}

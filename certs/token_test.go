@@ -32,16 +32,24 @@ func TestNextToken(t *testing.T) {
 		want    tokens // FRESH is any other
 		write   string
 	}{
-		"the first of all":               {tokens{}, stage{}, nil, tokens{now: "FRESH"}, "FRESH"},
-		"lost, and one is written":       {tokens{}, stage{}, []string{oldToken}, tokens{now: "FRESH", before: oldToken}, oldToken},
+		"the first of all": {tokens{}, stage{}, nil, tokens{now: "FRESH"}, "FRESH"},
+		"lost, and one is written": {tokens{}, stage{}, []string{oldToken}, tokens{now: "FRESH", before: oldToken},
+			oldToken},
 		"lost, and something is written": {tokens{}, stage{}, []string{""}, tokens{now: "FRESH"}, "FRESH"},
-		"nothing to do":                  {tokens{now: oldToken}, here(time.Hour), []string{oldToken}, tokens{now: oldToken}, oldToken},
-		"somebody wrote something else":  {tokens{now: oldToken}, here(time.Hour), []string{oldToken, "x"}, tokens{now: oldToken}, oldToken},
-		"not settled":                    {tokens{now: newToken, before: oldToken}, here(settle - 1), []string{oldToken}, tokens{now: newToken, before: oldToken}, oldToken},
-		"settled":                        {tokens{now: newToken, before: oldToken}, here(settle), []string{oldToken}, tokens{now: newToken, before: oldToken}, newToken},
-		"half of them written":           {tokens{now: newToken, before: oldToken}, here(time.Hour), []string{oldToken, newToken}, tokens{now: newToken, before: oldToken}, newToken},
-		"written, and not for long":      {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle - 1)}, []string{newToken}, tokens{now: newToken, before: oldToken}, newToken},
-		"written for long":               {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle)}, []string{newToken}, tokens{now: newToken}, newToken},
+		"nothing to do": {tokens{now: oldToken}, here(time.Hour), []string{oldToken}, tokens{now: oldToken},
+			oldToken},
+		"somebody wrote something else": {tokens{now: oldToken}, here(time.Hour), []string{oldToken, "x"},
+			tokens{now: oldToken}, oldToken},
+		"not settled": {tokens{now: newToken, before: oldToken}, here(settle - 1), []string{oldToken},
+			tokens{now: newToken, before: oldToken}, oldToken},
+		"settled": {tokens{now: newToken, before: oldToken}, here(settle), []string{oldToken},
+			tokens{now: newToken, before: oldToken}, newToken},
+		"half of them written": {tokens{now: newToken, before: oldToken}, here(time.Hour), []string{oldToken, newToken},
+			tokens{now: newToken, before: oldToken}, newToken},
+		"written, and not for long": {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle - 1)},
+			[]string{newToken}, tokens{now: newToken, before: oldToken}, newToken},
+		"written for long": {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle)}, []string{newToken},
+			tokens{now: newToken}, newToken},
 	} {
 		want, write := c.have.next(at, c.stage, settle, c.written)
 		if !usable(want.seal) || want.seal == want.now {
@@ -62,7 +70,8 @@ func TestNextToken(t *testing.T) {
 
 func TestTokensThatAreTaken(t *testing.T) {
 	both := tokens{now: newToken, before: oldToken}
-	for token, want := range map[string]bool{newToken: true, oldToken: true, "": false, newToken[1:]: false, newToken + "n": false, "delete": false} {
+	for token, want := range map[string]bool{newToken: true, oldToken: true, "": false, newToken[1:]: false,
+		newToken + "n": false, "delete": false} {
 		if both.take(token) != want {
 			t.Errorf("%q is taken: %t", token, !want)
 		}
@@ -77,9 +86,10 @@ func TestTokensOfASecret(t *testing.T) {
 		data map[string]string
 		want tokens
 	}{
-		"nothing":               {nil, tokens{}},
-		"one":                   {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
-		"all":                   {map[string]string{tokenKey: newToken, beforeKey: oldToken, sealKey: sealing}, tokens{newToken, oldToken, sealing}},
+		"nothing": {nil, tokens{}},
+		"one":     {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
+		"all": {map[string]string{tokenKey: newToken, beforeKey: oldToken, sealKey: sealing},
+			tokens{newToken, oldToken, sealing}},
 		"one that is too short": {map[string]string{tokenKey: "secret"}, tokens{}},
 		"one with a slash":      {map[string]string{tokenKey: newToken + "/"}, tokens{}},
 		"one with a line end":   {map[string]string{tokenKey: newToken + "\n"}, tokens{}},
@@ -124,7 +134,8 @@ func withTokens(t *testing.T, test func(*bearers)) {
 }
 
 func (b *bearers) begin(make bool) *Token {
-	token := NewToken(TokenOptions{Config: b.api.Config(), Namespace: "weir", Name: "path", Make: make, Log: logr.Discard()})
+	token := NewToken(TokenOptions{Config: b.api.Config(), Namespace: "weir", Name: "path", Make: make,
+		Log: logr.Discard()})
 	go func() { _ = token.Start(b.ctx) }() // it ends with the test
 	synctest.Wait()
 	return token
@@ -192,7 +203,8 @@ func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
 func TestSecretWithoutATokenIsFixed(t *testing.T) {
 	withTokens(t, func(b *bearers) {
 		b.after(time.Second)
-		b.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: path, namespace: weir}, data: {token: "+base64.StdEncoding.EncodeToString([]byte("x"))+"}}")
+		b.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: path, namespace: weir}, data: {token: "+
+			base64.StdEncoding.EncodeToString([]byte("x"))+"}}")
 		b.after(time.Second)
 		if late := b.begin(false); !late.Takes(b.is()) {
 			t.Error("a process that begins now does not know it")
