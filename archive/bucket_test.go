@@ -33,13 +33,15 @@ func bucketed(t *testing.T) (s *Store, backend *s3mem.Backend, down *atomic.Bool
 		s3.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	secret, err := toUnstructured("Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: BucketSecret, Namespace: "weir-system"},
-		Data: map[string][]byte{"endpoint": []byte(strings.TrimPrefix(server.URL, "http://")), "insecure": []byte("true"),
-			"bucket": []byte("deleted"), "accessKey": []byte("a"), "secretKey": []byte("b"), "region": []byte("r")}})
+	secret, err := toUnstructured("Secret",
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: BucketSecret, Namespace: "weir-system"},
+			Data: map[string][]byte{"endpoint": []byte(strings.TrimPrefix(server.URL, "http://")), "insecure": []byte("true"),
+				"bucket": []byte("deleted"), "accessKey": []byte("a"), "secretKey": []byte("b"), "region": []byte("r")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(secretKind).Namespace("weir-system").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(secretKind).Namespace("weir-system").Create(t.Context(), secret,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return s, backend, down

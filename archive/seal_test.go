@@ -58,8 +58,10 @@ func TestWhatIsSealedComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z.]{0,12}`)
 		objects := rapid.SliceOf(rapid.Custom(func(t *rapid.T) Object {
-			o := noise(rapid.Int64().Draw(t, "seed"), rapid.SampledFrom([]int{0, 1, 300, 40_000, mostPiece - 40, MostSealed + 1}).Draw(t, "size"))
-			o.Resource = schema.GroupVersionResource{Group: word.Draw(t, "group"), Version: word.Draw(t, "version"), Resource: word.Draw(t, "resource")}
+			o := noise(rapid.Int64().Draw(t, "seed"),
+				rapid.SampledFrom([]int{0, 1, 300, 40_000, mostPiece - 40, MostSealed + 1}).Draw(t, "size"))
+			o.Resource = schema.GroupVersionResource{Group: word.Draw(t, "group"), Version: word.Draw(t, "version"),
+				Resource: word.Draw(t, "resource")}
 			return o
 		})).Draw(t, "objects")
 		key := newKey(t)
@@ -68,7 +70,8 @@ func TestWhatIsSealedComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, c := range chunks {
-			if int(c.Sequence) != i || c.Last != (i == len(chunks)-1) || len(c.Sealed) > MostSealed || !c.Last && len(c.Sealed) != MostSealed {
+			if int(c.Sequence) != i || c.Last != (i == len(chunks)-1) || len(c.Sealed) > MostSealed ||
+				!c.Last && len(c.Sealed) != MostSealed {
 				t.Fatalf("chunk %d of %d: sequence %d, last %t, %d bytes", i, len(chunks), c.Sequence, c.Last, len(c.Sealed))
 			}
 		}
@@ -76,7 +79,9 @@ func TestWhatIsSealedComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.EqualFunc(objects, got, func(a, b Object) bool { return a.Resource == b.Resource && bytes.Equal(a.Raw, b.Raw) }) {
+		if !slices.EqualFunc(objects, got, func(a, b Object) bool {
+			return a.Resource == b.Resource && bytes.Equal(a.Raw, b.Raw)
+		}) {
 			t.Fatalf("sealed %d objects, opened %d", len(objects), len(got))
 		}
 	})
@@ -84,7 +89,8 @@ func TestWhatIsSealedComesBack(t *testing.T) {
 
 func TestAnArchiveThatIsNotAsItWasIsRefused(t *testing.T) {
 	key, other := newKey(t), newKey(t)
-	chunks, err := collect(Seal("tree", key, each([]Object{noise(1, MostSealed), noise(2, MostSealed), noise(3, 10)}, nil)))
+	chunks, err := collect(Seal("tree", key, each([]Object{noise(1, MostSealed), noise(2, MostSealed), noise(3, 10)},
+		nil)))
 	if err != nil || len(chunks) != 3 {
 		t.Fatalf("%d chunks, %v", len(chunks), err)
 	}
@@ -102,18 +108,28 @@ func TestAnArchiveThatIsNotAsItWasIsRefused(t *testing.T) {
 		then   error
 		want   string
 	}{
-		"nothing":              {"tree", key, nil, nil, "the archived tree tree is cut off: chunk 0 is missing"},
-		"cut off":              {"tree", key, chunks[:2], nil, "the archived tree tree is cut off: chunk 2 is missing"},
-		"cut off, and so said": {"tree", key, altered(1, func(c *Chunk) { c.Last = true })[:2], nil, "chunk 1 of the archived tree tree " + does},
-		"begins later":         {"tree", key, chunks[1:], nil, "the archived tree tree has chunk 1 where chunk 0 belongs"},
-		"reordered":            {"tree", key, []Chunk{chunks[1], chunks[0], chunks[2]}, nil, "the archived tree tree has chunk 1 where chunk 0 belongs"},
-		"renumbered":           {"tree", key, altered(1, func(c *Chunk) { c.Sealed = chunks[0].Sealed }), nil, "chunk 1 of the archived tree tree " + does},
-		"goes on":              {"tree", key, append(slices.Clone(chunks), Chunk{Sequence: 3}), nil, "the archived tree tree goes on after its last chunk, with chunk 3"},
-		"another key":          {"tree", other, chunks, nil, "chunk 0 of the archived tree tree " + does},
-		"another tree":         {"bush", key, chunks, nil, "chunk 0 of the archived tree bush " + does},
-		"altered":              {"tree", key, altered(2, func(c *Chunk) { c.Sealed[len(c.Sealed)-1]++ }), nil, "chunk 2 of the archived tree tree " + does},
-		"empty":                {"tree", key, altered(0, func(c *Chunk) { c.Sealed = nil }), nil, "chunk 0 of the archived tree tree " + does},
-		"unread":               {"tree", key, chunks[:1], errors.New("the store is down"), "the store is down"},
+		"nothing": {"tree", key, nil, nil, "the archived tree tree is cut off: chunk 0 is missing"},
+		"cut off": {"tree", key, chunks[:2], nil, "the archived tree tree is cut off: chunk 2 is missing"},
+		"cut off, and so said": {"tree", key, altered(1, func(c *Chunk) {
+			c.Last = true
+		})[:2], nil, "chunk 1 of the archived tree tree " + does},
+		"begins later": {"tree", key, chunks[1:], nil, "the archived tree tree has chunk 1 where chunk 0 belongs"},
+		"reordered": {"tree", key, []Chunk{chunks[1], chunks[0], chunks[2]}, nil,
+			"the archived tree tree has chunk 1 where chunk 0 belongs"},
+		"renumbered": {"tree", key, altered(1, func(c *Chunk) {
+			c.Sealed = chunks[0].Sealed
+		}), nil, "chunk 1 of the archived tree tree " + does},
+		"goes on": {"tree", key, append(slices.Clone(chunks), Chunk{Sequence: 3}), nil,
+			"the archived tree tree goes on after its last chunk, with chunk 3"},
+		"another key":  {"tree", other, chunks, nil, "chunk 0 of the archived tree tree " + does},
+		"another tree": {"bush", key, chunks, nil, "chunk 0 of the archived tree bush " + does},
+		"altered": {"tree", key, altered(2, func(c *Chunk) {
+			c.Sealed[len(c.Sealed)-1]++
+		}), nil, "chunk 2 of the archived tree tree " + does},
+		"empty": {"tree", key, altered(0, func(c *Chunk) {
+			c.Sealed = nil
+		}), nil, "chunk 0 of the archived tree tree " + does},
+		"unread": {"tree", key, chunks[:1], errors.New("the store is down"), "the store is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := collect(Open(c.tree, c.key, each(c.chunks, c.then))); err == nil || err.Error() != c.want {
@@ -164,7 +180,8 @@ func TestNoChangeOfAnArchiveGoesUnnoticed(t *testing.T) {
 			return a.Sequence == b.Sequence && a.Last == b.Last && bytes.Equal(a.Sealed, b.Sealed)
 		})
 		got, err := collect(Open("tree", key, each(chunks, nil)))
-		if changed != (err != nil) || !changed && len(got) < len(objects) || !slices.EqualFunc(objects[:len(got)], got, same) {
+		if changed != (err != nil) || !changed && len(got) < len(objects) ||
+			!slices.EqualFunc(objects[:len(got)], got, same) {
 			t.Fatalf("%d objects, changed: %t, %v", len(got), changed, err)
 		}
 	})

@@ -39,7 +39,8 @@ func TestATreeIsWrittenReadAndPurged(t *testing.T) {
 	if err := s.Write(t.Context(), tree, each(objects, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if !Durable(tree) || !strings.HasPrefix(tree.Name, "web-") || tree.Status.Objects != 2 || tree.Status.Chunks != 2 || tree.Status.Bytes <= MostSealed {
+	if !Durable(tree) || !strings.HasPrefix(tree.Name, "web-") || tree.Status.Objects != 2 || tree.Status.Chunks != 2 ||
+		tree.Status.Bytes <= MostSealed {
 		t.Errorf("%+v", tree)
 	}
 	if diff := cmp.Diff([]v1beta1.DeletedKind{{Resource: "configmaps", Objects: 2}}, tree.Status.Kinds); diff != "" {
@@ -74,8 +75,12 @@ func TestWhatIsNotDurableIsNotRead(t *testing.T) {
 	s, client := newStore()
 	tree := treeOf("web")
 	down := errors.New("the store is down")
-	client.PrependReactor("delete", "deletedtrees", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, down })
-	client.PrependReactor("update", "deletedtrees", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, down })
+	client.PrependReactor("delete", "deletedtrees", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, down
+	})
+	client.PrependReactor("update", "deletedtrees", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, down
+	})
 	if err := s.Write(t.Context(), tree, each([]Object{noise(1, 5)}, nil)); !errors.Is(err, down) {
 		t.Fatal(err)
 	}
@@ -155,10 +160,12 @@ func TestAnotherKeyOfTheArchiveIsTold(t *testing.T) {
 	if err := s.Write(t.Context(), tree, each([]Object{noise(1, 5)}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Resource(secretKind).Namespace("weir-system").Delete(t.Context(), KeySecret, metav1.DeleteOptions{}); err != nil {
+	if err := client.Resource(secretKind).Namespace("weir-system").Delete(t.Context(), KeySecret,
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := collect(s.Read(t.Context(), tree.Name)); err == nil || !strings.Contains(err.Error(), "read the archive's key, Secret weir-system/weir-archive-key") {
+	if _, err := collect(s.Read(t.Context(), tree.Name)); err == nil ||
+		!strings.Contains(err.Error(), "read the archive's key, Secret weir-system/weir-archive-key") {
 		t.Error(err)
 	}
 	if _, err := s.writerKey(t.Context()); err != nil {
@@ -171,14 +178,16 @@ func TestAnotherKeyOfTheArchiveIsTold(t *testing.T) {
 
 func TestNamesOfTrees(t *testing.T) {
 	for name, want := range map[string]string{
-		"web": "web-", "system:node:Foo": "system-node-foo-", "a.b": "a-b-", "...": "", strings.Repeat("x", 250): strings.Repeat("x", 63) + "-",
+		"web": "web-", "system:node:Foo": "system-node-foo-", "a.b": "a-b-",
+		"...": "", strings.Repeat("x", 250): strings.Repeat("x", 63) + "-",
 	} {
 		got := nameOf(v1beta1.DeletedRoot{Name: name})
 		if len(got) != len(want)+8 || !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s and eight characters", name, got, want)
 		}
 	}
-	if names := []string{nameOf(v1beta1.DeletedRoot{Name: "a"}), nameOf(v1beta1.DeletedRoot{Name: "a"})}; len(slices.Compact(names)) != 2 {
+	if names := []string{nameOf(v1beta1.DeletedRoot{Name: "a"}),
+		nameOf(v1beta1.DeletedRoot{Name: "a"})}; len(slices.Compact(names)) != 2 {
 		t.Error(names)
 	}
 }

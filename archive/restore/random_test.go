@@ -19,8 +19,10 @@ var someKinds = []Kind{
 	{GroupResource: schema.GroupResource{Resource: "nodes"}, Kind: "Node", Versions: []string{"v1"}},
 	{GroupResource: schema.GroupResource{Resource: "configmaps"}, Kind: "ConfigMap", Versions: []string{"v1"},
 		Namespaced: true},
-	{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Kind: "Deployment", Versions: []string{"v1"}, Namespaced: true},
-	{GroupResource: schema.GroupResource{Group: "apps", Resource: "replicasets"}, Kind: "ReplicaSet", Versions: []string{"v1"}, Namespaced: true},
+	{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Kind: "Deployment",
+		Versions: []string{"v1"}, Namespaced: true},
+	{GroupResource: schema.GroupResource{Group: "apps", Resource: "replicasets"}, Kind: "ReplicaSet",
+		Versions: []string{"v1"}, Namespaced: true},
 	{GroupResource: pods, Kind: "Pod", Versions: []string{"v1"}, Namespaced: true},
 	{GroupResource: custom("widgets"), Kind: "Widget", Versions: []string{"v1"}, Namespaced: true},
 	{GroupResource: custom("gears"), Kind: "Gear", Versions: []string{"v1"}},
@@ -40,7 +42,8 @@ type cluster struct {
 // randomWorld has objects that own each other in any way: what was deleted, what survived, what has
 // been made again by others, and what is being deleted.
 func randomWorld(t *rapid.T) *cluster {
-	c := &cluster{levels: map[Ref]int{}, World: World{Tree: "t", Live: map[Ref]*unstructured.Unstructured{}, Unread: map[Ref]string{}}}
+	c := &cluster{levels: map[Ref]int{}, World: World{Tree: "t", Live: map[Ref]*unstructured.Unstructured{},
+		Unread: map[Ref]string{}}}
 	if rapid.Bool().Draw(t, "widgets are served") {
 		c.Kinds = slices.Clone(someKinds)
 	} else {
@@ -113,7 +116,8 @@ func definitionOf(plural, kind, scope string) Record {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "example.com", "scope": scope, "names": map[string]any{"plural": plural, "kind": kind},
 		"versions": []any{map[string]any{"name": "v1", "served": true}}}}}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: definitions.Group, Version: "v1", Kind: "CustomResourceDefinition"})
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: definitions.Group, Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	o.SetName(plural + ".example.com")
 	o.SetUID(types.UID("old-" + plural))
 	return Record{definitions.WithVersion("v1"), o}
