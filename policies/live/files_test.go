@@ -218,7 +218,8 @@ func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
 		if got := names(sources); got != step.want {
 			t.Errorf("step %d: %q are in force, want %q", i, got, step.want)
 		}
-		if (len(problems) == 0) != (step.problem == "") || len(problems) > 0 && !strings.Contains(problems[0].Message, step.problem) {
+		if (len(problems) == 0) != (step.problem == "") ||
+			len(problems) > 0 && !strings.Contains(problems[0].Message, step.problem) {
 			t.Errorf("step %d: problems %v, want %q", i, problems, step.problem)
 		}
 	}

@@ -255,12 +255,14 @@ func TestKindsThatAreNotInstalledHoldUpNothing(t *testing.T) {
 func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 	drains := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1",
 		"resources": []any{map[string]any{"name": "drainpolicies", "kind": "DrainPolicy"}}}
-	others := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1", "resources": []any{}}
+	others := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1",
+		"resources": []any{}}
 	for name, c := range map[string]struct {
 		discovery *apitest.Reply
 		ready     bool
 	}{
-		"the group is not served":      {apitest.Refuse(404, "NotFound", "the server could not find the requested resource"), true},
+		"the group is not served": {apitest.Refuse(404, "NotFound", "the server could not find the requested resource"),
+			true},
 		"the kind is not in the group": {&apitest.Reply{Code: 200, Body: others}, true},
 		"the kind is served":           {&apitest.Reply{Code: 200, Body: drains}, false},
 		"nobody can say":               {apitest.Refuse(503, "ServiceUnavailable", "starting"), false},
@@ -289,7 +291,8 @@ func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
 func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
-		s.Put("deletionpolicies", strings.Replace(policy("one", "0"), "match: {", "match: {namespaceSelector: {matchLabels: {team: a}}, ", 1))
+		s.Put("deletionpolicies", strings.Replace(policy("one", "0"), "match: {",
+			"match: {namespaceSelector: {matchLabels: {team: a}}, ", 1))
 	}, func(b *fixture) {
 		b.settle()
 		for _, step := range []struct {
@@ -298,7 +301,8 @@ func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 			want bool
 		}{
 			{"its annotations change", func() {
-				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}, annotations: {x: y}}}")
+				b.api.Put("namespaces",
+					"{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}, annotations: {x: y}}}")
 			}, false},
 			{"a label changes by which no policy selects", func() {
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a, x: z}}}")
@@ -306,7 +310,10 @@ func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 			{"its labels change", func() {
 				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
 			}, true},
-			{"one comes", func() { b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}") }, false}, // it holds nothing yet
+			// it holds nothing yet
+			{"one comes", func() {
+				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
+			}, false},
 			{"one goes", func() { b.api.Remove("namespaces/other") }, false},
 		} {
 			relabelled, changed := b.state.Relabelled(), b.state.Changed()
@@ -340,7 +347,8 @@ func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
 		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
 			switch r.Path {
 			case "/api/v1/namespaces/fresh": // there, and the watch has not told yet
-				return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "fresh"}}}
+				return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+					"metadata": map[string]any{"name": "fresh"}}}
 			case "/api/v1/namespaces/broken":
 				return apitest.Refuse(500, "InternalError", "etcd is away")
 			}
@@ -349,7 +357,8 @@ func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
 		if ns, err := b.state.NamespaceNow(b.Context(), "fresh"); err != nil || ns == nil {
 			b.Errorf("one that was not seen yet: %v, %v", ns, err)
 		}
-		if _, err := b.state.NamespaceNow(b.Context(), "broken"); err == nil || !strings.HasPrefix(err.Error(), "read namespace broken: ") {
+		if _, err := b.state.NamespaceNow(b.Context(), "broken"); err == nil ||
+			!strings.HasPrefix(err.Error(), "read namespace broken: ") {
 			b.Errorf("one that cannot be read: %v", err)
 		}
 	})
@@ -365,7 +374,8 @@ func TestWeirItselfIsNotJudged(t *testing.T) {
 			if !d.Allowed {
 				b.Errorf("%s may not delete what no policy is about", user)
 			}
-			q := policies.Question{Operation: policies.Delete, Asked: policies.WebhookDelete, User: policies.User{Name: user}, OldObject: map[string]any{}}
+			q := policies.Question{Operation: policies.Delete, Asked: policies.WebhookDelete, User: policies.User{Name: user},
+				OldObject: map[string]any{}}
 			q.Resource.Group, q.Resource.Version, q.Resource.Resource = "apps", "v1", "deployments"
 			if d := b.state.Set().Decide(q); d.Allowed != want {
 				b.Errorf("%s may delete a protected object: %t, want %t", user, d.Allowed, want)

@@ -36,7 +36,8 @@ func specified(u *unstructured.Unstructured) *unstructured.Unstructured {
 func recording() (*objects, func() []string) {
 	var told []string
 	s := newObjects(func(name string, was, is entry) {
-		told = append(told, fmt.Sprintf("%s there=%t respecified=%t relabelled=%t", name, is.there(), is.respecified(was), is.relabelled(was)))
+		told = append(told, fmt.Sprintf("%s there=%t respecified=%t relabelled=%t",
+			name, is.there(), is.respecified(was), is.relabelled(was)))
 	})
 	return s, func() []string {
 		out := told
@@ -53,17 +54,32 @@ func TestWhatChangesIsTold(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"an object comes", func() error { return s.Add(thing("a", 1, "x=1")) }, []string{"a there=true respecified=true relabelled=true"}},
-		{"its status changes", func() error { return s.Update(thing("a", 1, "x=1")) }, []string{"a there=true respecified=false relabelled=false"}},
-		{"its spec changes", func() error { return s.Update(thing("a", 2, "x=1")) }, []string{"a there=true respecified=true relabelled=false"}},
-		{"its labels change", func() error { return s.Update(thing("a", 2, "x=2")) }, []string{"a there=true respecified=false relabelled=true"}},
-		{"it goes", func() error { return s.Delete(thing("a", 2, "x=2")) }, []string{"a there=false respecified=true relabelled=true"}},
+		{"an object comes", func() error {
+			return s.Add(thing("a", 1, "x=1"))
+		}, []string{"a there=true respecified=true relabelled=true"}},
+		{"its status changes", func() error {
+			return s.Update(thing("a", 1, "x=1"))
+		}, []string{"a there=true respecified=false relabelled=false"}},
+		{"its spec changes", func() error {
+			return s.Update(thing("a", 2, "x=1"))
+		}, []string{"a there=true respecified=true relabelled=false"}},
+		{"its labels change", func() error {
+			return s.Update(thing("a", 2, "x=2"))
+		}, []string{"a there=true respecified=false relabelled=true"}},
+		{"it goes", func() error {
+			return s.Delete(thing("a", 2, "x=2"))
+		}, []string{"a there=false respecified=true relabelled=true"}},
 		{"a list", func() error { return s.Replace([]any{thing("b", 1), thing("c", 1)}, "7") },
-			[]string{" there=false respecified=false relabelled=false", "b there=true respecified=true relabelled=true", "c there=true respecified=true relabelled=true"}},
+			[]string{" there=false respecified=false relabelled=false", "b there=true respecified=true relabelled=true",
+				"c there=true respecified=true relabelled=true"}},
 		{"a list without one of them", func() error { return s.Replace([]any{thing("c", 1)}, "8") },
 			[]string{"b there=false respecified=true relabelled=true", "c there=true respecified=false relabelled=false"}},
-		{"a list with another spec under the same generation", func() error { return s.Replace([]any{specified(thing("c", 1))}, "9") }, []string{"c there=true respecified=true relabelled=false"}},
-		{"an empty list, but not the first", func() error { return s.Replace(nil, "10") }, []string{"c there=false respecified=true relabelled=true"}},
+		{"a list with another spec under the same generation", func() error {
+			return s.Replace([]any{specified(thing("c", 1))}, "9")
+		}, []string{"c there=true respecified=true relabelled=false"}},
+		{"an empty list, but not the first", func() error {
+			return s.Replace(nil, "10")
+		}, []string{"c there=false respecified=true relabelled=true"}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.what, err)

@@ -35,7 +35,8 @@ func TestPoliciesAreThoseOfTheBackupAfterARestore(t *testing.T) {
 				b.api.Put("deletionpolicies", policy("comes", "0"))
 				if told {
 					b.state.Rewound("restored")
-					if err := b.state.Current(); err == nil || !strings.HasPrefix(err.Error(), "the API server's history went back: waiting for the first list of ") {
+					if err := b.state.Current(); err == nil ||
+						!strings.HasPrefix(err.Error(), "the API server's history went back: waiting for the first list of ") {
 						b.Errorf("current: %v", err)
 					}
 					b.wantInForce("until all is listed again", "later", "stays")
@@ -68,7 +69,8 @@ func TestAHistoryThatGoesOnHasNothingListedAgain(t *testing.T) {
 		<-time.After(2 * probeEvery)
 		b.api.Up()
 		<-time.After(20 * probeEvery)
-		if n := strings.Count(b.log.String(), "policies are in force"); n != 1 || strings.Contains(b.log.String(), "went back") {
+		if n := strings.Count(b.log.String(), "policies are in force"); n != 1 ||
+			strings.Contains(b.log.String(), "went back") {
 			b.Errorf("compiled %d times:\n%s", n, b.log)
 		}
 	})
