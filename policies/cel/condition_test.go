@@ -41,7 +41,8 @@ func mustCompile(t *testing.T, text string) Condition {
 }
 
 func TestWhatDoesNotCompileIsAnErrorOfOneLine(t *testing.T) {
-	for text, want := range map[string]string{"oldObject.": "Syntax error", "nobody == 1": "undeclared reference to 'nobody'", "1": "must evaluate to bool"} {
+	for text, want := range map[string]string{"oldObject.": "Syntax error",
+		"nobody == 1": "undeclared reference to 'nobody'", "1": "must evaluate to bool"} {
 		_, err := Compile("c", text, "")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -50,7 +51,8 @@ func TestWhatDoesNotCompileIsAnErrorOfOneLine(t *testing.T) {
 }
 
 func TestAConditionThatIsFalseDecides(t *testing.T) {
-	yes, no, fails := mustCompile(t, "oldObject.metadata.name == 'web'"), mustCompile(t, "oldObject.metadata.name == 'other'"), mustCompile(t, "oldObject.metadata.none == 1")
+	yes, no, fails := mustCompile(t, "oldObject.metadata.name == 'web'"),
+		mustCompile(t, "oldObject.metadata.name == 'other'"), mustCompile(t, "oldObject.metadata.none == 1")
 	for name, c := range map[string]struct {
 		conditions   []Condition
 		want, failed bool
@@ -63,7 +65,8 @@ func TestAConditionThatIsFalseDecides(t *testing.T) {
 		"false, then fails": {[]Condition{no, fails}, false, false},
 	} {
 		e := Evaluate(&values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}}, nil)
-		if got, err := e.All(c.conditions); got != c.want || (err != nil) != c.failed || err != nil && !strings.HasPrefix(err.Error(), `condition "c": `) {
+		if got, err := e.All(c.conditions); got != c.want || (err != nil) != c.failed ||
+			err != nil && !strings.HasPrefix(err.Error(), `condition "c": `) {
 			t.Errorf("%s: %t (%v), want %t", name, got, err, c.want)
 		}
 	}
@@ -90,7 +93,8 @@ func TestAnExpressionThatManyHaveIsAskedOnce(t *testing.T) {
 func TestOnlyAConditionThatNeedsAllOfAnObjectGetsIt(t *testing.T) {
 	for text, full := range map[string]bool{"oldObject.metadata.name == 'web'": false, "oldObject.spec.n == 1": true} {
 		c := mustCompile(t, text)
-		v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"n": int64(1)}}}
+		v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"},
+			"spec": map[string]any{"n": int64(1)}}}
 		e := Evaluate(&v, nil)
 		if ok, err := e.All([]Condition{c}); !ok || err != nil || v.full != full || c.MetadataOnly() == full {
 			t.Errorf("%s: %t (%v), full: %t, metadata only: %t", text, ok, err, v.full, c.MetadataOnly())
@@ -103,7 +107,8 @@ func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
 	for _, text := range []string{"object == null", "oldObject == null", "oldObject.spec.n == 1"} {
 		e := Evaluate(&values{err: errors.New("is nested too deep")}, nil)
 		e.Quotes = true
-		if ok, err := e.All([]Condition{mustCompile(t, text)}); ok || err == nil || !strings.Contains(err.Error(), "nested too deep") {
+		if ok, err := e.All([]Condition{mustCompile(t, text)}); ok || err == nil ||
+			!strings.Contains(err.Error(), "nested too deep") {
 			t.Errorf("%s: %t, %v", text, ok, err)
 		}
 	}
@@ -113,7 +118,8 @@ func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
 // the class is told.
 func TestErrorsQuoteNothingOfTheObject(t *testing.T) {
 	const secret = "hunter2"
-	v := values{oldObject: map[string]any{"kind": secret, "metadata": map[string]any{"name": secret}, "data": map[string]any{"password": secret}}}
+	v := values{oldObject: map[string]any{"kind": secret, "metadata": map[string]any{"name": secret},
+		"data": map[string]any{"password": secret}}}
 	for text, class := range map[string]error{
 		"ip(string(oldObject.data.password)).family() == 4":     errOther,
 		"int(oldObject.data.password) == 1":                     errWrongType,
@@ -147,7 +153,8 @@ func TestWhatCostsTooMuchIsToldApart(t *testing.T) {
 		list[i] = int64(i)
 	}
 	v := values{oldObject: map[string]any{"spec": map[string]any{"list": list, "text": strings.Repeat("a", 100_000)}}}
-	one, two := "oldObject.spec.list.all(a, !oldObject.spec.text.contains('x'))", "oldObject.spec.list.all(a, oldObject.spec.list.all(b, !oldObject.spec.text.contains('x')))"
+	one, two := "oldObject.spec.list.all(a, !oldObject.spec.text.contains('x'))",
+		"oldObject.spec.list.all(a, oldObject.spec.list.all(b, !oldObject.spec.text.contains('x')))"
 	for name, c := range map[string]struct {
 		conditions []Condition
 		dear       bool
@@ -155,7 +162,8 @@ func TestWhatCostsTooMuchIsToldApart(t *testing.T) {
 	}{
 		"one that is cheap enough": {[]Condition{mustCompile(t, one)}, false, ""},
 		"one that is not":          {[]Condition{mustCompile(t, two)}, true, "actual cost limit exceeded"},
-		"four together":            {[]Condition{mustCompile(t, one), mustCompile(t, one), mustCompile(t, one), mustCompile(t, one)}, true, "together cost too much"},
+		"four together": {[]Condition{mustCompile(t, one), mustCompile(t, one), mustCompile(t, one),
+			mustCompile(t, one)}, true, "together cost too much"},
 	} {
 		e := Evaluate(&v, nil)
 		ok, err := e.All(c.conditions)

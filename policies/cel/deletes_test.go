@@ -31,7 +31,8 @@ func TestConditionsThatNeverHoldOfADelete(t *testing.T) {
 			t.Errorf("%s: never true: %t, want %t", expression, got, never)
 		}
 		compiled := mustCompile(t, expression)
-		e := Evaluate(&values{oldObject: map[string]any{"kind": "x", "subResource": "eviction", "request": map[string]any{"operation": "UPDATE"}},
+		e := Evaluate(&values{oldObject: map[string]any{"kind": "x", "subResource": "eviction",
+			"request": map[string]any{"operation": "UPDATE"}},
 			request: map[string]any{"operation": "DELETE", "object": nil, "oldObject": nil, "options": map[string]any{}}}, nil)
 		if val, _, err := compiled.program.Eval(&e); err == nil && val == types.True && never {
 			t.Errorf("%s holds", expression)
@@ -44,7 +45,8 @@ func TestOptionsThatMayNotBeThere(t *testing.T) {
 		expressions, want []string
 	}{
 		{[]string{"request.options.propagationPolicy == 'Orphan'"}, []string{"propagationPolicy"}},
-		{[]string{"request.options['propagationPolicy'] == 'Orphan' && request.options.gracePeriodSeconds == 0"}, []string{"gracePeriodSeconds", "propagationPolicy"}},
+		{[]string{"request.options['propagationPolicy'] == 'Orphan' && request.options.gracePeriodSeconds == 0"},
+			[]string{"gracePeriodSeconds", "propagationPolicy"}},
 		{[]string{"has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'"}, nil},
 		{[]string{"'propagationPolicy' in request.options && request.options['propagationPolicy'] == 'Orphan'"}, nil},
 		{[]string{"request.options.gracePeriodSeconds == 0", "has(request.options.gracePeriodSeconds)"}, nil},

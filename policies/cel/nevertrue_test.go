@@ -60,7 +60,8 @@ func holdsForSome(t *testing.T, expression string) bool {
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
 	}
-	for _, spec := range []map[string]any{{}, {"replicas": int64(0)}, {"replicas": int64(2), "list": []any{int64(1)}, "object": map[string]any{"replicas": int64(2)}}, {"replicas": "10"}} {
+	for _, spec := range []map[string]any{{}, {"replicas": int64(0)},
+		{"replicas": int64(2), "list": []any{int64(1)}, "object": map[string]any{"replicas": int64(2)}}, {"replicas": "10"}} {
 		e := Evaluate(&values{oldObject: map[string]any{"spec": spec}}, nil)
 		if val, _, err := compiled.program.Eval(&e); err == nil && val == types.True {
 			return true

@@ -45,14 +45,17 @@ func TestUnmeteredMeansTheSame(t *testing.T) {
 		if fast == nil {
 			t.Fatalf("%s is not bounded", text)
 		}
-		slow := compiler().CompileCELExpression(expression{text, cel.BoolType}, admissioncel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+		slow := compiler().CompileCELExpression(expression{text, cel.BoolType}, admissioncel.OptionalVariableDeclarations{},
+			environment.StoredExpressions)
 		if slow.Error != nil {
 			return // a policy with it would be broken
 		}
-		v := values{request: map[string]any{"operation": "DELETE", "userInfo": map[string]any{"username": "alice"}}, oldObject: map[string]any{
-			"metadata": map[string]any{"name": rapid.SampledFrom([]string{"", "web", "webs"}).Draw(t, "name")},
-			"spec":     map[string]any{"n": rapid.SampledFrom([]any{int64(0), int64(2), 2.0, 2.5, nil, true, "2", []any{}, map[string]any{}}).Draw(t, "n")},
-		}}
+		v := values{request: map[string]any{"operation": "DELETE", "userInfo": map[string]any{"username": "alice"}},
+			oldObject: map[string]any{
+				"metadata": map[string]any{"name": rapid.SampledFrom([]string{"", "web", "webs"}).Draw(t, "name")},
+				"spec": map[string]any{"n": rapid.SampledFrom([]any{int64(0), int64(2), 2.0, 2.5, nil, true,
+					"2", []any{}, map[string]any{}}).Draw(t, "n")},
+			}}
 		want, got := outcomeOf(slow.Program, &v), outcomeOf(fast, &v)
 		answered[want[:1]]++
 		if want != got {
@@ -85,7 +88,8 @@ func outcomeOf(p cel.Program, v *values) string {
 }
 
 func anyExpression(t *rapid.T, depth int) string {
-	leaf := []string{"oldObject.metadata.name", "oldObject.spec.n", "oldObject.missing", "request.operation", "request.userInfo.username", "object", "namespaceObject"}
+	leaf := []string{"oldObject.metadata.name", "oldObject.spec.n", "oldObject.missing", "request.operation",
+		"request.userInfo.username", "object", "namespaceObject"}
 	lit := []string{"'web'", "''", "2", "2.0", "2u", "true", "null", "'DELETE'", "'alice'"}
 	sub := func() string { return anyExpression(t, depth-1) }
 	l := rapid.SampledFrom(leaf).Draw(t, "leaf")
