@@ -104,11 +104,7 @@ func (c *checker) nodes() {
 		}
 		c.that(n.dependents == dependents, "%s counts %d dependents, has %d", name, n.dependents, dependents)
 		c.that(n.blocking == blocking, "%s counts %d blocking dependents, has %d", name, n.blocking, blocking)
-		for i, e := range n.owners {
-			k := g.claims.at(e.claim)
-			ok := k.entry != 0 && int(e.pos) < len(k.dependents) && k.dependents[e.pos] == dependent{id, uint32(i)}
-			c.that(ok, "%s: reference %d is not among the dependents of its claim", name, i)
-		}
+		c.owners(id)
 	}
 	c.that(used == g.nodes.used, "%d nodes in use, %d counted", used, g.nodes.used)
 	c.that(ended == len(g.ending), "%d nodes end, %d indexed", ended, len(g.ending))
@@ -122,6 +118,14 @@ func (c *checker) nodes() {
 		s := &g.slots[i]
 		c.that(s.nodes == want, "%s counts %d nodes, has %d", s.GroupResource(), s.nodes, want)
 		c.that(want == 0 || s.state != Unwatched, "%s is unwatched and has %d nodes", s.GroupResource(), want)
+	}
+}
+
+func (c *checker) owners(id uint32) {
+	for i, e := range c.g.nodes.at(id).owners {
+		k := c.g.claims.at(e.claim)
+		ok := k.entry != 0 && int(e.pos) < len(k.dependents) && k.dependents[e.pos] == dependent{id, uint32(i)}
+		c.that(ok, "%s: reference %d is not among the dependents of its claim", c.g.refOf(id), i)
 	}
 }
 
