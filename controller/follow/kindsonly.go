@@ -23,4 +23,6 @@ func (w *Watcher) Follows(kind schema.GroupResource) bool {
 }
 
 // tellsKinds reports whether objects of a kind say which kinds are served.
-func tellsKinds(kind schema.GroupResource) bool { return kind == crds || kind == kinds.APIServices }
+func tellsKinds(kind schema.GroupResource) bool {
+	return kind == kinds.Definitions || kind == kinds.APIServices
+}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/policies"
 )
@@ -22,7 +23,7 @@ import (
 // by start, or startKinds.
 func newOwner(t *testing.T) *watching {
 	e := newWatching(t)
-	e.serve(crds.String(), "CustomResourceDefinition v1")
+	e.serve(kinds.Definitions.String(), "CustomResourceDefinition v1")
 	e.configMap("owner", ", uid: uid-owner")
 	e.configMap("owned",
 		", uid: uid-owned, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: uid-owner}]")
@@ -89,7 +90,7 @@ func TestNoObjectsAreFollowedUntilTheyAreAskedFor(t *testing.T) {
 		e := newOwner(t)
 		all := e.startKinds()
 		e.pass(time.Hour) // and no list is late
-		if diff := cmp.Diff([]string{crds.Resource}, e.listed()); diff != "" {
+		if diff := cmp.Diff([]string{kinds.Definitions.Resource}, e.listed()); diff != "" {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
 		if e.watcher.Ready() == nil {
@@ -97,8 +98,8 @@ func TestNoObjectsAreFollowedUntilTheyAreAskedFor(t *testing.T) {
 		}
 		all()
 		e.until(5*time.Second, "all is known", func() bool { return e.watcher.Ready() == nil })
-		if diff := cmp.Diff([]string{"configmaps", crds.Resource, "namespaces", "widgets"}, e.listed()); diff != "" ||
-			e.store.Stats().Objects != 3 {
+		listed := []string{"configmaps", kinds.Definitions.Resource, "namespaces", "widgets"}
+		if diff := cmp.Diff(listed, e.listed()); diff != "" || e.store.Stats().Objects != 3 {
 			t.Errorf("%d objects are known, want 3; listed (-want +got):\n%s", e.store.Stats().Objects, diff)
 		}
 	})
@@ -111,7 +112,7 @@ func TestWhatIsNotFollowedIsAnsweredAsBeforeTheFirstList(t *testing.T) {
 	var all []graph.Resource
 	for _, r := range []graph.Resource{{Resource: "namespaces", Kind: "Namespace"},
 		{Resource: "configmaps", Kind: "ConfigMap", Namespaced: true},
-		{Group: crds.Group, Resource: crds.Resource, Kind: "CustomResourceDefinition"},
+		{Group: kinds.Definitions.Group, Resource: kinds.Definitions.Resource, Kind: "CustomResourceDefinition"},
 		{Group: "example.com", Resource: "widgets", Kind: "Widget", Namespaced: true}} {
 		r.Version, r.Versions, r.Collected = "v1", []string{"v1"}, true
 		all = append(all, r)
@@ -161,7 +162,7 @@ func TestNewKindIsKnownAtOnceWhereOnlyKindsAre(t *testing.T) {
 		gadget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
 		e.pass(discoveryPeriod / 2)
 		e.serve("gadgets.example.com", "Gadget v1")
-		e.api.Put(crds.Resource,
+		e.api.Put(kinds.Definitions.Resource,
 			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.example.com}}")
 		e.until(5*time.Second, "the new kind is known", func() bool { return e.watcher.Facts().Kind(gadget).Served })
 	})
@@ -181,7 +182,7 @@ func TestHistoryThatWentBackIsOverOnceAllIsFollowed(t *testing.T) {
 		e.api.Up()
 		e.until(10*time.Second, "it is noticed", func() bool { return len(e.back()) > 0 })
 		e.until(time.Minute, "the kinds are known again", func() bool { return e.watcher.KindsReady() == nil })
-		if diff := cmp.Diff([]string{crds.Resource}, e.listed()); diff != "" {
+		if diff := cmp.Diff([]string{kinds.Definitions.Resource}, e.listed()); diff != "" {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
 		all()

@@ -23,8 +23,6 @@ import (
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
-var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-
 // discoveryPeriod is the reference's (RB 1.6). It is a safety net: CRDs and APIServices are
 // watched.
 const discoveryPeriod = 30 * time.Second
@@ -247,7 +245,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	switch gr {
 	case kinds.APIServices:
 		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }
-	case crds:
+	case kinds.Definitions:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.listeners.namespace(m.Name, how) }

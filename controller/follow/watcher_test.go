@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
@@ -74,7 +75,7 @@ func TestDeletedCRDEndsItsWatchEvenIfItIsBackAtOnce(t *testing.T) {
 			"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}}")
 		e.widget("one")
 		e.whole()
-		e.untilState(5*time.Second, crds.String(), graph.Synced)
+		e.untilState(5*time.Second, kinds.Definitions.String(), graph.Synced)
 		lists := e.listsOf("widgets")
 		e.api.Remove("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com")
 		e.api.Put("customresourcedefinitions",
