@@ -2,7 +2,6 @@ package graph
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -198,8 +197,7 @@ func (f *cascade) countContents(n *node) {
 			}
 		}
 	case definitions:
-		resource, group, _ := strings.Cut(n.name, ".")
-		if slotID := g.slotIDs[schema.GroupResource{Group: group, Resource: resource}]; slotID != 0 {
+		if slotID := g.slotIDs[schema.ParseGroupResource(n.name)]; slotID != 0 {
 			f.countMany(slotID, g.slots[slotID].nodes)
 		}
 	}
