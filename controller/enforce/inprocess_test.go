@@ -172,6 +172,32 @@ func TestTheAPIServerIsToldWhatToJudgeByItself(t *testing.T) {
 		step("an old API server", true, "False NeedsWeir: 1.29.4, and ValidatingAdmissionPolicies need 1.30")
 		api.version = "v1.36.3"
 		step("a new one", true, "True Judged", "weir-deletionpolicy-p")
+		selecting := func(spec, label string) {
+			policy(strings.Replace(delpol("p", "configmaps", spec), "match: {",
+				"match: {objectSelector: {matchLabels: {a: "+label+"}}, ", 1))
+		}
+		writes := func(what string, want ...string) {
+			t.Helper()
+			api.Requests()
+			step(what, true, "True Judged", "weir-deletionpolicy-p")
+			var got []string
+			for _, r := range api.Requests() {
+				if kind, ours := strings.CutPrefix(r.Path, "/apis/admissionregistration.k8s.io/v1/validatingadmission"); ours &&
+					r.Method != "GET" && strings.Contains(r.Path+r.Body, "weir-deletionpolicy-p") {
+					kind, _, _ = strings.Cut(kind, "/")
+					got = append(got, r.Method+" "+kind)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		selecting(required, "b")
+		writes("other objects", "PUT policybindings")
+		selecting("propagation: {allowed: [Foreground]}", "c")
+		writes("something else of others is judged by nothing on the way", "DELETE policybindings", "PUT policies", "POST policybindings")
+		policy(delpol("p", "configmaps", required))
+		step("as before", true, "True Judged", "weir-deletionpolicy-p")
 		api.Remove("validatingadmissionpolicybindings.admissionregistration.k8s.io/" + policies.InProcessGuardName)
 		step("somebody broke the glass", false, "True Judged", "weir-deletionpolicy-p")
 		if api.Get("validatingadmissionpolicybindings.admissionregistration.k8s.io/"+policies.InProcessGuardName) == nil {

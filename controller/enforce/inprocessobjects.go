@@ -68,6 +68,15 @@ func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have obj
 			m.NamespaceSelector, m.ObjectSelector = selector(m.NamespaceSelector), selector(m.ObjectSelector)
 		}
 	}
+	if free && have.policy != nil && have.binding != nil &&
+		!equality.Semantic.DeepEqual(have.policy.Spec, want.Admission.Spec) &&
+		!equality.Semantic.DeepEqual(have.binding.Spec, want.Binding.Spec) {
+		// The policy as it is now would be about what the selectors of before select.
+		if err := p.remove(ctx, objects{binding: have.binding}); err != nil {
+			return have, fmt.Errorf("delete the binding as it was: %w", err)
+		}
+		have.binding = nil
+	}
 	policy, err := write(ctx, p.client.ValidatingAdmissionPolicies(), want.Admission, have.policy,
 		have.policy != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicy) any { return o.Spec })
 	if err != nil {
