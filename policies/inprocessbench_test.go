@@ -75,7 +75,7 @@ func BenchmarkJudgedDelete(b *testing.B) {
 			Annotations:     map[string]string{v1beta1.ConfirmDeleteAnnotation: "u"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "o", UID: "o"}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "bench", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{".":{},"f:n":{}},"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}}},
+				FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{},"f:n":{}},"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}},
 		Data: map[string]string{"n": "1"}}
 	a := admission.NewAttributesRecord(nil, object, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "x", "a",
 		schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", admission.Delete, &metav1.DeleteOptions{}, false,
