@@ -52,7 +52,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 				}); done {
 					return err
 				}
-				return answer.Draw(cmd.OutOrStdout())
+				return answer.Draw(cmd.OutOrStdout(), a.style(cmd.OutOrStdout()))
 			})
 			if apierrors.IsNotFound(err) && len(args) > 0 {
 				return a.whyGone(cmd, args, err)
@@ -93,5 +93,5 @@ func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) erro
 	}); done {
 		return err
 	}
-	return answer.Draw(cmd.OutOrStdout())
+	return answer.Draw(cmd.OutOrStdout(), a.style(cmd.OutOrStdout()))
 }

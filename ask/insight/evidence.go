@@ -160,7 +160,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 			causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")") // it is evidence of that
 			return
 		}
-		out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}})
+		out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}, shared: true})
 	}
 	for _, s := range saidOf(f.Events, about, v) {
 		evidence := s.evidence(now)
@@ -180,7 +180,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 			}
 		}
 	}
-	return few(out, func(*Cause) bool { return true }, "others refuse what is asked for, too")
+	return out
 }
 
 // homeless is the cause of what is in a namespace that is gone, unless it is among those that are

@@ -91,11 +91,11 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 		"orphans": func(w *World, out io.Writer) error { return DrawOrphans(out, w.Orphans(), "", Style{}) },
 		"why": func(w *World, out io.Writer) error {
 			a, _ := w.Why("below", Facts{}, time.Time{})
-			return a.Draw(out)
+			return a.Draw(out, Style{})
 		},
 		"why of it": func(w *World, out io.Writer) error {
 			a, _ := w.Why(asked, Facts{}, time.Time{})
-			return a.Draw(out)
+			return a.Draw(out, Style{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

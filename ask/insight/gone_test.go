@@ -25,7 +25,7 @@ func said(reason, name string, uid types.UID, message string) corev1.Event {
 func shown(t *testing.T, a Answer) string {
 	t.Helper()
 	var out strings.Builder
-	if err := a.Draw(&out); err != nil {
+	if err := a.Draw(&out, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -110,20 +109,6 @@ func TestWhatWaitsForOneActorTwiceIsOneObject(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.String(), "1 waits for the CSI driver's external-attacher:\n") || strings.Count(out.String(), "configmaps/x/v") != 2 {
 		t.Errorf("it says\n%s", out.String())
-	}
-}
-
-// TestCausesThatBecomeOneCountAllObjects: not only those that each of them names.
-func TestCausesThatBecomeOneCountAllObjects(t *testing.T) {
-	configs := []metav1.PartialObjectMetadata{ending(object(configMaps, "x", "boss"), "foregroundDeletion")}
-	const actors, each = 9, 7
-	for i := range actors * each {
-		configs = append(configs, ending(object(configMaps, "x", fmt.Sprintf("leaf-%02d", i), blocking(configMaps, "boss")), fmt.Sprintf("example.com/f%d", i%actors)))
-	}
-	a, _ := clusterOf(configs, nil).Why("uid-boss", Facts{}, noon)
-	last := a.Causes[len(a.Causes)-1]
-	if want := fmt.Sprintf("and %d more", (actors-mostShares)*each-someNames); !strings.HasSuffix(last.What, want) || len(a.Causes) != mostShares+1 {
-		t.Errorf("the last of %d causes: %q, want %q", len(a.Causes), last.What, want)
 	}
 }
 

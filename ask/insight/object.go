@@ -57,15 +57,12 @@ func viewsByName(a, b graph.View) int {
 const someNames = 3
 
 // counted names some objects, and says how many more there are.
-func counted(all []Object) string { return countedOf(all, len(all)) }
-
-// countedOf names some objects of so many.
-func countedOf(all []Object, n int) string {
+func counted(all []Object) string {
 	var names []string
 	for _, o := range all[:min(len(all), someNames)] {
 		names = append(names, o.String())
 	}
-	return andMore(names, n)
+	return andMore(names, len(all))
 }
 
 // someOf names some of many.

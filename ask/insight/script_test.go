@@ -166,13 +166,13 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		}
 		return nil
 	},
-	"why": func(w *World, args []string, _ Style, out *strings.Builder) error {
+	"why": func(w *World, args []string, style Style, out *strings.Builder) error {
 		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
 		if !ok {
 			out.WriteString("not there\n")
 			return nil
 		}
-		return a.Draw(out)
+		return a.Draw(out, style)
 	},
 }
 

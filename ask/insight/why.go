@@ -168,7 +168,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if e := w.ending(&v, now); e.Since != "" {
 		a.State += ", for " + e.Since
 	}
-	a.Causes = few(w.explain(now).of(&v), func(c *Cause) bool { return c.shared }, "it also waits for objects on which others have to act")
+	a.Causes = w.explain(now).of(&v)
 	for i := range a.Causes {
 		facts.add(&a.Causes[i], &v, now)
 	}
@@ -328,12 +328,30 @@ var (
 	}
 )
 
+const (
+	// mostShares is how many who have to act have a cause of their own in a drawing, where one object
+	// waits for many, or many refuse.
+	mostShares = 5
+	// mostActors is how many of the others are named.
+	mostActors = 10
+)
+
 // Draw writes an answer.
-func (a Answer) Draw(out io.Writer) error {
+func (a Answer) Draw(out io.Writer, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s.\n", a.Object, a.State)
-	for n, c := range a.Causes {
-		fmt.Fprintf(&b, "\n%d. %s.\n", n+1, capital(c.What))
+	told, shares := 0, 0
+	var others []string
+	for _, c := range a.Causes {
+		if c.shared {
+			shares++
+		}
+		if c.shared && shares > mostShares && !style.Full {
+			others = append(others, c.Actor)
+			continue
+		}
+		told++
+		fmt.Fprintf(&b, "\n%d. %s.\n", told, capital(c.What))
 		if c.Actor != "" {
 			fmt.Fprintf(&b, "   Who has to act: %s.\n", c.Actor)
 		}
@@ -343,6 +361,10 @@ func (a Answer) Draw(out io.Writer) error {
 		if c.Look != "" {
 			fmt.Fprintf(&b, "   To see more: %s\n", c.Look)
 		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(&b, "\n… and %s like these, on which others have to act: %s. --full shows them.\n",
+			words.Count(len(others), "cause", "causes"), andMore(others[:min(len(others), mostActors)], len(others)))
 	}
 	if len(a.Tried) > 0 {
 		b.WriteString("\nTried, as a dry run:\n")

@@ -110,6 +110,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 		return nil, o.missing(w.World)
 	}
 	why.WithFlags(p.Flags)
+	why.Causes = why.Causes[:min(len(why.Causes), mostListed)]
 	return map[string]any{
 		"version": version, "object": o.Object, "owners": w.Tree(o.UID, insight.Up, now), "why": why,
 		"unread": w.Unread(), "notRead": unread,

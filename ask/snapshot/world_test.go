@@ -100,7 +100,7 @@ func answers(t *testing.T, w *insight.World) string {
 			t.Fatal(err)
 		}
 		why, _ := w.Clone().Why(uid, insight.Facts{}, now)
-		if err := why.Draw(&of); err != nil {
+		if err := why.Draw(&of, insight.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		lines[uid] = of.String()
