@@ -184,7 +184,8 @@ func (a *asking) objects(args []string) ([]*resource.Info, error) {
 // another.
 func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
 	b := resource.NewBuilder(a.flags).Unstructured().
-		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).FilenameParam(enforce && !a.allNamespaces, &a.files).
+		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).
+		FilenameParam(enforce && !a.allNamespaces, &a.files).
 		LabelSelectorParam(a.selector).SelectAllParam(a.all).
 		ResourceTypeOrNameArgs(a.all, args...).RequireObject(true).Latest().Flatten()
 	if a.goesOn {

@@ -143,7 +143,8 @@ func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []c
 	return eventsOf(ctx, r.client, in, selector, mostEvents)
 }
 
-func eventsOf(ctx context.Context, client dynamic.Interface, in, selector string, most int) (out []corev1.Event, all bool, err error) {
+func eventsOf(ctx context.Context, client dynamic.Interface, in, selector string, most int) (
+	out []corev1.Event, all bool, err error) {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}
 	for len(out) < most {
 		list, err := client.Resource(eventKind).Namespace(in).List(ctx, options)

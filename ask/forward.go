@@ -15,7 +15,8 @@ import (
 // forward opens a port of this machine that leads to one of a pod, through the API server and the
 // kubelet, until ctx ends. The API server is asked by a WebSocket, and where that does not come
 // about, be it because it or a proxy before it does not know how, by SPDY.
-func forward(ctx context.Context, config *rest.Config, core rest.Interface, namespace, pod string, port uint16) (address string, err error) {
+func forward(ctx context.Context, config *rest.Config, core rest.Interface, namespace, pod string, port uint16) (
+	address string, err error) {
 	url := core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	socket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config)
 	if err != nil {

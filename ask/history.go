@@ -92,7 +92,8 @@ func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &askedAbout{insight.Object{Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}, mapping.GroupVersionKind.Kind}
+	o := &askedAbout{kindName: mapping.GroupVersionKind.Kind, Object: insight.Object{
+		Kind: mapping.Resource.GroupResource().String(), Namespace: namespace, Name: name}}
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		o.Namespace = ""
 	}

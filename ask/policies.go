@@ -105,7 +105,8 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 
 // files are the policies that the controller tells of.
 func (r *policyReader) files(ctx context.Context, objects dynamic.Interface) (all []v1beta1.FilePolicy, err error) {
-	m, err := objects.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
+	maps := objects.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	m, err := maps.Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

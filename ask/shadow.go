@@ -101,26 +101,22 @@ func (s *shadowing) askURL(ctx context.Context) (*report.Report, error) {
 		return nil, err
 	}
 	from := u.JoinPath("/").ResolveReference(&url.URL{Path: report.Path}).String()
-	resp, err := get(ctx, from)
-	if err != nil {
-		return nil, fmt.Errorf("%w; does weir controller --mode shadow run there? It logs its address", err)
-	}
-	return reportOf(resp, from)
+	return reportAt(ctx, from, from, "does weir controller --mode shadow run there? It logs its address")
 }
 
-// get asks for what is at an address, without credentials.
-func get(ctx context.Context, address string) (*http.Response, error) {
+// reportAt is the report that is served at an address, which is asked without credentials. An error
+// names who was asked, and says what to do about one that does not answer.
+func reportAt(ctx context.Context, address, from, silent string) (*report.Report, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Close = true
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return client.Do(req)
-}
-
-// reportOf is the report that was answered.
-func reportOf(resp *http.Response, from string) (*report.Report, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not answer: %w; %s", from, err, silent)
+	}
 	defer func() { _ = resp.Body.Close() }() // what was read counts
 	if resp.StatusCode == http.StatusOK {
 		r, err := report.Read(resp.Body)
@@ -130,7 +126,7 @@ func reportOf(resp *http.Response, from string) (*report.Report, error) {
 		return r, nil
 	}
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // as much as there is
-	err := fmt.Errorf("%s answers %d %s", from, resp.StatusCode, words.Printable(string(bytes.TrimSpace(said))))
+	err = fmt.Errorf("%s answers %d %s", from, resp.StatusCode, words.Printable(string(bytes.TrimSpace(said))))
 	switch resp.StatusCode {
 	case http.StatusNotFound:
 		return nil, fmt.Errorf("%w: it is no weir in shadow mode, or one that is older than this command; set mode: shadow in the chart, or update Weir", err)

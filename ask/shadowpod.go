@@ -146,9 +146,6 @@ func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.
 	if err != nil {
 		return nil, fmt.Errorf("ask pod %s: %w; it takes the right to create pods/portforward in that namespace", name, err)
 	}
-	resp, err := get(ctx, "http://"+address+report.Path)
-	if err != nil {
-		return nil, fmt.Errorf("pod %s does not answer: %w; its weir is older than this command, or has not begun. Update it, or %s", name, err, s.fileInstead(p))
-	}
-	return reportOf(resp, "pod "+name)
+	return reportAt(ctx, "http://"+address+report.Path, "pod "+name,
+		"its weir is older than this command, or has not begun. Update it, or "+s.fileInstead(p))
 }

@@ -34,7 +34,8 @@ const deletionPolicies = "deletionpolicies.weir.dev"
 
 // outcomes are what they are called in a sentence about an object.
 var outcomes = map[Outcome]string{
-	Deleted: "is deleted", Released: "is kept and loses a reference", Unknown: "is kept, because its owners cannot be determined", Stuck: "is stuck",
+	Deleted: "is deleted", Released: "is kept and loses a reference",
+	Unknown: "is kept, because its owners cannot be determined", Stuck: "is stuck",
 }
 
 // ChangesSince are all of them, sorted.
@@ -175,7 +176,8 @@ func DrawChanges(out io.Writer, all []Change, now *Plan, style Style) error {
 			fold.seal(b, kind)
 			branches[n] = b
 		}
-		text = fmt.Sprintf("%s\n\nThe plan has changed in %s.\n", strings.Join(drawn(fold.alike(branches), style, mostLines), "\n"),
+		lines := drawn(fold.alike(branches), style, mostLines)
+		text = fmt.Sprintf("%s\n\nThe plan has changed in %s.\n", strings.Join(lines, "\n"),
 			words.Count(len(all), "point", "points"))
 	}
 	_, err := io.WriteString(out, text+now.Summary()+"\n")

@@ -122,7 +122,8 @@ func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 }
 
 // listed are answers with which kinds of some could be listed.
-func (p *Policies) listed(known map[policies.Access]policies.Answer, asked []policies.Access) map[policies.Access]policies.Answer {
+func (p *Policies) listed(known map[policies.Access]policies.Answer,
+	asked []policies.Access) map[policies.Access]policies.Answer {
 	answers := map[policies.Access]policies.Answer{}
 	maps.Copy(answers, known)
 	for _, a := range asked {
