@@ -73,6 +73,7 @@ func (f *brakeFlags) guard(b *begun, m *management, c *controller.Following) (we
 		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
 	}
 	held := c.NewBrake(brake.Options{Limits: f.brake, Beside: true, Client: client, Registry: metrics.Registry, Log: b.log.WithName("brake")})
+	held.Begin()
 	m.follow("held collections", func(ctx context.Context) error { held.Heed(ctx); return nil })
 	return brake.NewGuard(held, c.Ready).Holds, nil
 }

@@ -20,8 +20,8 @@ const (
 	missed = 15 * time.Second
 )
 
-// Heed has this process hold what the leader does, until ctx ends. It is for processes that do not
-// keep HeldCollections. What this process holds by itself counts until the leader has had time to
+// Heed has this process hold what the leader does, until ctx ends, after Begin. It is for processes
+// that do not keep HeldCollections. What this process holds by itself counts until the leader has had time to
 // hold it, too: no user is told of it otherwise.
 func (b *Brake) Heed(ctx context.Context) {
 	h := heeder{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
@@ -40,17 +40,26 @@ func (b *Brake) Heed(ctx context.Context) {
 type heeder struct {
 	*Brake
 	failing rate.Sometimes // logs a failure
+	refused refusal
 }
 
 func (h *heeder) look(ctx context.Context) {
+	h.mu.Lock()
+	history := h.history
+	h.mu.Unlock()
 	items, err := h.list(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			h.failing.Do(func() { h.Log.Error(err, "cannot read what is held: what was held before stays held") })
-		}
+	if err != nil && ctx.Err() == nil {
+		h.failing.Do(func() { h.Log.Error(err, "cannot read what is held: what was held before stays held") })
+	}
+	switch {
+	case err == nil:
+		h.heed(time.Now(), items)
+	case !h.undefined(ctx, err) && !h.refused.by(err):
 		return
 	}
-	h.heed(time.Now(), items)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsure = history != h.history
 }
 
 // heed takes over what HeldCollections say. One without a status was made by another client, and

@@ -125,6 +125,31 @@ func TestAProcessHeedsWhatTheLeaderWrites(t *testing.T) {
 	}
 }
 
+// TestNothingGoesBeforeAProcessHasReadWhatIsHeld: a webhook that is started knows its cluster before
+// the API server has told it what the leader holds.
+func TestNothingGoesBeforeAProcessHasReadWhatIsHeld(t *testing.T) {
+	heeded(t, func(h *heeding) {
+		h.refuse(500)
+		h.Begin()
+		h.put("widgets.example.com", "since: '2000-01-01T00:00:00Z'")
+		pod := graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, UID: "1"}
+		for range 10 { // the first answer is to ask later, anyway
+			h.pass(2 * Pause)
+			if yes, again := h.Allows(graph.Action{Verb: graph.Delete, Object: pod, Inferred: ofWidgets}); yes || again == 0 {
+				h.Errorf("it goes: %t; it is to be asked again after %s", yes, again)
+			}
+		}
+		h.api.Intercept(func(apitest.Request) *apitest.Reply { return nil })
+		h.pass(lookEvery)
+		if h.allowed("1", ofWidgets) {
+			h.Error("it is not held")
+		}
+		if !h.allowed("2", ofGadgets) {
+			h.Error("owners of another kind are held")
+		}
+	})
+}
+
 // TestWhatIsHeldStaysSoWhileItCannotBeRead: an API server that does not answer ends no hold, and is
 // spoken of once a minute.
 func TestWhatIsHeldStaysSoWhileItCannotBeRead(t *testing.T) {

@@ -97,7 +97,7 @@ type record struct {
 	written, stored *v1beta1.HeldCollectionStatus
 }
 
-// Begin has nothing go by inference before Run has read what was held when Weir last ran.
+// Begin has nothing go by inference before Run, or Heed, has read what is held.
 func (b *Brake) Begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
