@@ -29,7 +29,7 @@ type brakeFlags struct {
 
 func (f *brakeFlags) register(fs *pflag.FlagSet) {
 	f.brake = brake.DefaultLimits
-	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most, "most objects that are deleted for owners that were not seen to be deleted: "+
+	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most, "most objects that are deleted for owners that Weir did not see deleted: "+
 		"of one kind within an hour, of all kinds within ten minutes, and no more than 500 where that is more than a tenth of a kind; "+
 		"more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
 	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users (garbage collectors) whose deletes the webhook holds past these limits; "+
