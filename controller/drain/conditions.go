@@ -12,25 +12,26 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// What is written is bounded: whoever may create pods chooses their finalizers, and webhooks what
-// they answer, and the API server stores no namespace of more than 1.5 MB. MostReason is for a
-// refusal, or why a list failed, and mostMessage for all that a condition says, in bytes;
-// mostFinalizers is how many are counted by name.
+// The text of conditions is bounded: users who create pods choose their finalizers, webhooks choose
+// what they answer, and the API server stores no namespace of more than 1.5 MB. MostReason bounds a
+// refusal, or why a list failed, and mostMessage the message of a condition, in bytes.
+// mostFinalizers is how many finalizers are counted by name.
 const (
 	MostReason     = 1024
 	mostMessage    = 4096
 	mostFinalizers = 20
 )
 
-// Draining is Weir's own condition: which wave is under way, and what it waits for.
+// Draining is Weir's own condition. It says which wave is under way, and what it waits for.
 const Draining corev1.NamespaceConditionType = "WeirDraining"
 
-// Conditions describes a drain at a step: Kubernetes' five conditions with their types, reasons and
-// messages (RB 7.20), and Weir's own. Unlike the reference's they are true in every phase (RB
-// 7.22). The same state gives the same text.
+// Conditions returns the conditions of a namespace at a step: Kubernetes' five with their types,
+// reasons and messages (RB 7.20), and Weir's own. Unlike the reference's, they are true in every
+// phase (RB 7.22). The same state gives the same text.
 func Conditions(s State, step Step) []corev1.NamespaceCondition {
 	all := []corev1.NamespaceCondition{
-		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s), DrainingCondition(step),
+		discoveryFailure(s), parsingFailure(), contentFailure(s), contentRemaining(s), finalizersRemaining(s),
+		DrainingCondition(step),
 	}
 	for i := range all {
 		all[i].Message = words.Cut(all[i].Message, mostMessage)
@@ -38,8 +39,8 @@ func Conditions(s State, step Step) []corev1.NamespaceCondition {
 	return all
 }
 
-// DrainingCondition is Weir's own condition alone: beside a namespace controller that writes the
-// others.
+// DrainingCondition returns Weir's own condition alone, for use beside a namespace controller that
+// writes the others.
 func DrainingCondition(step Step) corev1.NamespaceCondition {
 	c := corev1.NamespaceCondition{Type: Draining, Status: corev1.ConditionTrue, Message: words.Cut(step.Why, mostMessage)}
 	switch {
@@ -55,7 +56,9 @@ func DrainingCondition(step Step) corev1.NamespaceCondition {
 	return c
 }
 
-func condition(t corev1.NamespaceConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string) corev1.NamespaceCondition {
+func condition(
+	t corev1.NamespaceConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string,
+) corev1.NamespaceCondition {
 	if bad {
 		return corev1.NamespaceCondition{Type: t, Status: corev1.ConditionTrue, Reason: badReason, Message: badMessage}
 	}
@@ -67,12 +70,12 @@ func discoveryFailure(s State) corev1.NamespaceCondition {
 		return condition(corev1.NamespaceDeletionDiscoveryFailure, true, "DiscoveryFailed", s.DiscoveryFailure, "", "")
 	}
 	return condition(corev1.NamespaceDeletionDiscoveryFailure, len(s.Undiscovered) > 0, "DiscoveryFailed",
-		fmt.Sprintf("Discovery failed for some groups, %d failing: %s", len(s.Undiscovered), strings.Join(s.Undiscovered, ", ")),
+		fmt.Sprintf("Discovery failed for some groups, %d failing: %s",
+			len(s.Undiscovered), strings.Join(s.Undiscovered, ", ")),
 		"ResourcesDiscovered", "All resources successfully discovered")
 }
 
-// parsingFailure is never true here: a group version that cannot be parsed is not served to
-// anybody.
+// parsingFailure is never true here: no API server serves a group version that cannot be parsed.
 func parsingFailure() corev1.NamespaceCondition {
 	return condition(corev1.NamespaceDeletionGVParsingFailure, false, "", "",
 		"ParsedGroupVersions", "All legacy kube types successfully parsed")
@@ -89,7 +92,7 @@ func contentFailure(s State) corev1.NamespaceCondition {
 		}
 	}
 	slices.Sort(failures)
-	failures = slices.Compact(failures) // a kind that is in several waves is listed once
+	failures = slices.Compact(failures) // a kind that is in several waves is listed only once
 	return condition(corev1.NamespaceDeletionContentFailure, len(failures) > 0, "ContentDeletionFailed",
 		fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(failures), strings.Join(failures, ", ")),
 		"ContentDeleted", "All content successfully deleted, may be waiting on finalization")

@@ -1,10 +1,10 @@
 // Package drain decides how a namespace is emptied: which kinds are deleted next, what is waited
-// for, and when the namespace may go. It does nothing itself and knows no clock.
+// for, and when the namespace may go. It does no I/O and knows no clock.
 //
 // The content of a namespace is sorted into waves: those of a DrainPolicy, or pods and then the
-// rest. A wave is over when nothing of it is left; the next one begins only then. So nothing that
-// pods use goes before the pods do (KEP-5080), and a pod whose deletion is refused holds up what
-// comes after it, where the reference goes on (RB 7.13).
+// rest. The next wave begins only when nothing of this one is left. So nothing that pods use is
+// deleted before the pods are gone (KEP-5080). A pod whose deletion is refused holds up all later
+// waves, where the reference goes on (RB 7.13).
 //
 //	for each wave      a kind whose count is not complete   List it
 //	                   objects that are not terminating     Delete them
@@ -17,8 +17,9 @@
 //	                   kinds not listed live yet            List: the proof, one request a kind
 //	                   else                                 Finalize
 //
-// Counts come from the ownership graph, which follows the cluster; the live lists at the end close
-// the gap between what was written and what the graph has seen. Of a kind whose API is known to be
-// down the graph's word is taken that a namespace holds nothing: nothing can be made in an API to
-// which no API server passes requests on. That a list failed does not show it.
+// Counts come from the ownership graph, which follows the cluster. The live lists at the end close
+// the gap between what was written and what the graph has seen. If the API of a kind is known to be
+// down, the graph alone can prove that a namespace holds no object of it: API servers pass no
+// requests on to that API, so nothing can be created in it. A failed list does not prove that the
+// API is down.
 package drain

@@ -59,10 +59,10 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// script is what is known of a namespace, and which wave each kind goes with.
+// script is what is known of a namespace, and the wave of each kind.
 type script struct {
 	State
-	named []sets.Set[schema.GroupResource] // by wave; nil: what no other names
+	named []sets.Set[schema.GroupResource] // by wave; nil: kinds that no other wave names
 }
 
 func (s *script) show(step Step) string {
@@ -161,7 +161,7 @@ func (s *script) find(wave string) (int, error) {
 	return i, nil
 }
 
-// waveOf is where a kind goes that does not say it itself.
+// waveOf returns the wave of a kind that names none itself.
 func (s *script) waveOf(gr schema.GroupResource) int {
 	if s.named == nil {
 		return DefaultWave(gr)
@@ -253,8 +253,8 @@ func split(s string) []string {
 	})
 }
 
-// TestNamespaceThatWeirRunsInIsNotDrained: whatever is in it. Beside a namespace controller it is
-// not Weir's to hold.
+// TestNamespaceThatWeirRunsInIsNotDrained, whatever is in it. Beside a namespace controller Weir
+// does not hold it.
 func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
 	pods := Kind{Kind: schema.GroupResource{Resource: "pods"}, Complete: true, Total: 2}
 	for _, kinds := range [][]Kind{nil, {pods}} {
@@ -274,8 +274,8 @@ func TestNamespaceThatWeirRunsInIsNotDrained(t *testing.T) {
 	}
 }
 
-// Whoever may create pods chooses their finalizers, and a webhook its words: the API server would
-// not store a namespace that says all of them.
+// Users who create pods choose their finalizers, and a webhook chooses its words. The API server
+// would not store a namespace that says all of them.
 func TestTextOfConditionsIsBounded(t *testing.T) {
 	var finalizers []string
 	counts := map[string]int{}

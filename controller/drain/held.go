@@ -7,10 +7,10 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// mostNamed is how many finalizers of an object are named: an object can have thousands.
+// mostNamed is how many finalizers of an object are named. An object can have thousands.
 const mostNamed = 3
 
-// waitingFor says what is left of a kind and who holds it.
+// waitingFor returns what is left of a kind, and who holds it.
 func waitingFor(k Kind) string {
 	s := fmt.Sprintf("%d %s", k.Total, k.Kind)
 	if k.Terminating > 0 {
@@ -27,8 +27,8 @@ func waitingFor(k Kind) string {
 	return s
 }
 
-// held says what keeps an object, and who is expected to end that; empty if its deletion has yet to
-// be accepted.
+// held returns what keeps an object, and who is expected to end that; empty if the API server has
+// not accepted its deletion yet.
 func (o *Object) held() string {
 	switch {
 	case !o.Terminating:
@@ -46,8 +46,8 @@ func (o *Object) held() string {
 	return strings.Join(held, ", and ")
 }
 
-// expected says who should remove a finalizer. Their names are qualified by the domain of whoever
-// does, but for some old ones of Kubernetes.
+// expected returns who should remove a finalizer. Its name is qualified by the domain of its owner,
+// except for some old names of Kubernetes.
 func expected(finalizer string) string {
 	domain, _, qualified := strings.Cut(finalizer, "/")
 	switch {

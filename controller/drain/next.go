@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// homeStays is why nothing is deleted in the namespace that Weir runs in: with its own pods the one
-// would go who is to finish.
+// homeStays is why nothing is deleted in the namespace that Weir runs in: Weir's own pods would go,
+// and nobody would finish the deletion.
 const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any other would end. " +
 	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
 	"--stop-controller NAMESPACE/weir-controller: then the namespace is deleted"
 
-// Next decides the next step.
+// Next returns the next step.
 func Next(s State) Step {
 	if why := s.stays(); why != "" {
 		return Step{Verb: Wait, Current: s.Current, Why: why}
 	}
-	var behind []string // what waves that have timed out left
+	var behind []string // what the waves that timed out have left
 	for i, kinds := range s.byWave() {
 		step, over := nextInWave(kinds)
 		if over {
@@ -74,7 +74,7 @@ func Next(s State) Step {
 	return end
 }
 
-// stays is why nothing of the namespace may go, whatever is in it; empty if it may.
+// stays returns why nothing in the namespace may be deleted yet; empty if it may.
 func (s State) stays() string {
 	if s.Home && !s.Companion {
 		return homeStays
@@ -82,21 +82,22 @@ func (s State) stays() string {
 	return s.Unrecorded
 }
 
-// leftBehind tells whether a wave has timed out and holds up no other. Only one that may proceed
-// was ever left before it was over: for all others the later ones wait, whatever was under way.
+// leftBehind reports whether a wave has timed out and does not hold up later waves. Only a wave
+// with Proceed is ever left before it is over; any other holds up all later ones, even if a later
+// one was under way.
 func (s State) leftBehind(wave int) bool {
 	w := s.Waves[wave]
 	return w.Proceed && w.Timeout > 0 && (wave < s.Current || wave == s.Current && s.Age >= w.Timeout)
 }
 
-// explain says in full why a step of a wave comes next, and for how long it does.
+// explain completes a step of a wave: its whole Why, Recheck and TimedOut.
 func (s State) explain(step Step, behind []string) Step {
 	w := s.Waves[step.Wave]
 	late := ""
 	if step.Verb == Wait && w.Timeout > 0 {
 		age := s.Age
 		if step.Current != s.Current {
-			age = 0 // it begins now
+			age = 0 // the wave begins now
 		}
 		if age < w.Timeout {
 			step.Recheck = w.Timeout - age
@@ -128,7 +129,7 @@ func (s State) byWave() [][]Kind {
 	return waves
 }
 
-// nextInWave decides about one wave. The reason to wait is what it waits for.
+// nextInWave returns the next step of one wave. The Why of a Wait is only what it waits for.
 func nextInWave(kinds []Kind) (step Step, over bool) {
 	var list, remove []schema.GroupResource
 	var left []string
@@ -138,7 +139,7 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 			switch {
 			case !k.Tried:
 				remove = append(remove, k.Kind)
-			case k.Refused != "": // all of it may be there
+			case k.Refused != "": // all of its objects may still be there
 				left = append(left, fmt.Sprintf("%s, which cannot be listed: %s", k.Kind, k.Refused))
 			}
 			continue
@@ -166,6 +167,6 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	return Step{}, true
 }
 
-// elsewhere tells whether it is known without a list that the namespace holds nothing of a kind:
-// its API is down, and the graph had seen all of it.
+// elsewhere reports whether the namespace is known without a list to hold nothing of a kind: the
+// kind's API is down, and the graph had seen all of its objects.
 func (k Kind) elsewhere() bool { return k.Down && k.Complete && k.Total == 0 }

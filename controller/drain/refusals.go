@@ -10,26 +10,26 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Refusals are why objects of one kind could not be deleted: each reason once, with how many
-// objects it is about. The zero value is none.
+// Refusals collects why objects of one kind could not be deleted. Each reason is there once, with
+// the number of its objects. The zero value is empty.
 type Refusals struct {
 	reasons map[string]*refusal
-	others  int // objects whose reasons came when there were too many
+	others  int // objects with a reason that was not kept
 }
 
 type refusal struct {
 	objects int
-	text    string // the first of them, by order of the texts
+	text    string // the first in the order of texts
 }
 
-// Not more reasons are told, or kept.
+// Bounds of the reasons that are reported, and kept.
 const (
 	mostReasonsReported = 3
 	mostReasonsKept     = 100
 )
 
-// Add takes in why an object could not be deleted. That texts name different objects makes them no
-// different reasons.
+// Add adds why an object could not be deleted. Texts that differ only in the object's name are one
+// reason.
 func (r *Refusals) Add(name, text string) {
 	key := words.Cut(strings.ReplaceAll(text, `"`+name+`"`, `"…"`), MostReason)
 	text = words.Cut(text, MostReason)
@@ -47,8 +47,8 @@ func (r *Refusals) Add(name, text string) {
 	}
 }
 
-// String tells the reasons, those of most objects first; empty if there are none. The same refusals
-// give the same text, in whichever order they came.
+// String returns the reasons, those of most objects first; empty if there are none. The text does
+// not depend on the order in which they were added.
 func (r *Refusals) String() string {
 	all := slices.SortedFunc(maps.Values(r.reasons), func(a, b *refusal) int {
 		return cmp.Or(cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))

@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Wave is what goes at the same time: by a DrainPolicy, or as Kubernetes has it. Which objects go
-// with it is said by whoever orders them.
+// Wave is a set of objects that are deleted at the same time, as a DrainPolicy or Kubernetes orders
+// them. The caller decides which objects belong to it.
 type Wave struct {
 	Name string
-	// Timeout is how long the wave may take; 0 is as long as it takes.
+	// Timeout is how long the wave may take; 0 means without limit.
 	Timeout time.Duration
-	// Proceed begins the next wave after Timeout; what is left goes on terminating, and holds only
-	// the namespace itself. Otherwise the wave goes on waiting, and says so.
+	// Proceed begins the next wave after Timeout. What is left goes on terminating, and holds only the
+	// namespace itself. Without Proceed the wave goes on waiting, and says so.
 	Proceed bool
 }
 
-// DefaultWaves is Kubernetes' own order: pods, then the rest (RB 7.12).
+// DefaultWaves returns Kubernetes' own order: pods, then the rest (RB 7.12).
 func DefaultWaves() []Wave { return []Wave{{Name: "pods"}, {Name: "rest"}} }
 
-// DefaultWave is the wave of DefaultWaves that a kind goes with.
+// DefaultWave returns the index in DefaultWaves of the wave of a kind.
 func DefaultWave(kind schema.GroupResource) int {
 	if kind == (schema.GroupResource{Resource: "pods"}) {
 		return 0
@@ -28,76 +28,76 @@ func DefaultWave(kind schema.GroupResource) int {
 	return 1
 }
 
-// Kind is what is known of the objects of one kind in the namespace that go with one wave. A kind
-// whose objects go with several is there once for each.
+// Kind is what is known of the objects of one kind in one wave. A kind whose objects are in several
+// waves has one Kind for each.
 type Kind struct {
 	Kind schema.GroupResource
 	Wave int // index in State.Waves
-	// Complete: the counts come from the graph, and the graph follows the kind, or did until its
-	// API was not available any more. Listed: they come from a live list made after the namespace
-	// began to terminate.
+	// Complete: the counts come from the graph, which follows the kind, or followed it until its API
+	// was no longer available. Listed: they come from a live list made after the namespace began to
+	// terminate.
 	Complete, Listed bool
-	// Blind kinds can be deleted but not listed: what is left of them cannot be known.
+	// Blind: the kind can be deleted but not listed, so what is left of it is not known.
 	Blind bool
 
 	Total, Terminating int
 
-	// Finalizers counts those of them that carry each, where the graph does not: a live list showed
-	// them.
+	// Finalizers counts the objects that carry each finalizer, from a live list, where the graph does
+	// not count them.
 	Finalizers map[string]int
 
-	// Tried: objects were deleted in this pass. What still does not terminate will have to wait.
+	// Tried: a delete was sent for the kind's objects in this pass. Those that still do not terminate
+	// have to be waited for.
 	Tried bool
-	// Refused is why the last delete failed, Unreadable why the last list did; empty if they did
+	// Refused is why the last delete failed, and Unreadable why the last list did; empty if they did
 	// not.
 	Refused, Unreadable string
-	// Down: the list failed, and the cluster says of the API that it is not available: requests are
-	// not passed on to it. No client can have made anything in it since it went down, so what the
-	// graph has seen until then is all there is.
+	// Down: the list failed, and the cluster says that the API is not available: no requests are
+	// passed on to it. So no client has created anything in it since, and what the graph has seen
+	// until then is all there is.
 	Down bool
-	// First is one of the objects that are left, the same each time: what to name when the wave
-	// waits.
+	// First is one of the objects that are left, always the same one. It is named when the wave waits.
 	First *Object
 }
 
-// Object is one of those that a wave waits for.
+// Object is an object that a wave waits for.
 type Object struct {
 	Namespace, Name string
 	Terminating     bool
 	Finalizers      []string
 }
 
-// State is everything that the next step depends on.
+// State is all that the next step depends on.
 type State struct {
 	Waves []Wave
-	// Current is the wave that was under way when this was last looked at, and Age how long it has
-	// been.
+	// Current is the wave that was under way at the last look, and Age for how long.
 	Current int
 	Age     time.Duration
 
 	Kinds []Kind // namespaced and deletable, sorted by kind and wave
-	// Finalizers counts the objects that carry each, as far as the graph has them.
+	// Finalizers counts the objects that carry each finalizer, as far as the graph has them.
 	Finalizers map[string]int
-	// Discovered: which kinds there are was asked for after the namespace began to terminate, and
-	// answered. DiscoveryFailure is why the last attempt failed; empty if it did not.
+	// Discovered: discovery has succeeded since the namespace began to terminate. DiscoveryFailure is
+	// why the last attempt failed; empty if it did not.
 	Discovered       bool
 	DiscoveryFailure string
-	// Undiscovered are API groups that do not answer and whose kinds are not known.
+	// Undiscovered are the API groups that do not answer and whose kinds are not known.
 	Undiscovered []string
-	// Arriving is whose requests may still create content, because they were accepted before the
-	// namespace began to terminate; empty if no webhook's may. ArrivingFor is how long to wait for
+	// Arriving names the webhooks that may still let content be created, by requests accepted before
+	// the namespace began to terminate; empty if there are none. ArrivingFor is how long to wait for
 	// them.
 	Arriving    string
 	ArrivingFor time.Duration
-	// Unrecorded is why nothing of it may go yet: it is to be recorded before. Empty: it may.
+	// Unrecorded is why nothing may be deleted yet, because it has to be recorded first; empty if it
+	// may.
 	Unrecorded string
-	// Home: it is the namespace that Weir itself runs in.
+	// Home: this is the namespace that Weir itself runs in.
 	Home bool
-	// Companion: the cluster's own controller makes sure that nothing is left, and finalizes.
+	// Companion: the cluster's own namespace controller proves that nothing is left, and finalizes.
 	Companion bool
 }
 
-// Verb is what kind of step comes next.
+// Verb is the kind of a step.
 type Verb uint8
 
 // The verbs.
@@ -106,27 +106,28 @@ const (
 	Delete
 	Wait
 	Finalize
-	Discover // ask again which kinds there are; as long as there is no answer, it is a Wait
+	Discover // ask again which kinds there are; without an answer, it is a Wait
 )
 
 func (v Verb) String() string {
 	return [...]string{"list", "delete", "wait", "finalize", "discover"}[v]
 }
 
-// Step is the next thing to do. List and Delete name kinds that can be done in parallel.
+// Step is the next thing to do. The kinds of a List or Delete can be handled in parallel.
 type Step struct {
 	Verb  Verb
 	Kinds []schema.GroupResource
-	// Wave is whose objects are to be deleted, or waited for.
+	// Wave is the wave whose objects are deleted or waited for.
 	Wave int
-	// Current is the wave under way from here on: later ones are held.
+	// Current is the wave under way from now on. Later waves are held.
 	Current int
 	Why     string
-	// TimedOut: a wave has taken longer than it may.
+	// TimedOut: a wave has taken longer than its Timeout.
 	TimedOut bool
-	// Failed: it cannot be gone on with, because a request that is none about content was refused
-	// or failed. Next never says so.
+	// Failed: the drain cannot go on, because a request other than one about content was refused or
+	// failed. Next never sets it.
 	Failed bool
-	// Recheck is after what time this step is another although nothing has changed; 0 for never.
+	// Recheck is the time after which the step may be another although nothing has changed; 0 for
+	// never.
 	Recheck time.Duration
 }
