@@ -18,13 +18,13 @@ func (s *Set) Summary(q Question) string {
 	if unknown != nil {
 		atLeast = "at least "
 	}
-	kinds := also.largest()
-	for i := range kinds {
-		kinds[i].Names = nil
+	counts := also.largest()
+	for i := range counts {
+		counts[i].Names = nil
 	}
 	verb := "are"
 	if also.Total() == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, AlsoDeleted{Kinds: kinds})
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, AlsoDeleted{Kinds: counts})
 }
