@@ -14,31 +14,31 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Change is something about which a plan says otherwise than an earlier one of the same deletes.
+// Change is a difference between two plans of the same deletes.
 type Change struct {
 	topic
-	// Was and Is are what the plans say; empty where they say nothing about it.
+	// Was and Is are what the plans say; empty if a plan says nothing about it.
 	Was string `json:"was,omitempty"`
 	Is  string `json:"is,omitempty"`
 }
 
-// topic is what a statement of a plan is about: what becomes of an object, the delete of one, or
-// a kind that could not be read.
+// topic is what a statement of a plan is about: an object, the delete of one, or a kind that could
+// not be read.
 type topic struct {
 	About string    `json:"about"`
-	UID   types.UID `json:"uid,omitempty"` // of the object of which it says what becomes of it
+	UID   types.UID `json:"uid,omitempty"` // if the statement is about an object
 }
 
 // deletionPolicies is the kind of policies that refuse deletes.
 const deletionPolicies = "deletionpolicies.weir.dev"
 
-// outcomes are what they are called in a sentence about an object.
+// outcomes are the words for outcomes in a sentence about an object.
 var outcomes = map[Outcome]string{
 	Deleted: "is deleted", Released: "is kept and loses a reference",
 	Unknown: "is kept, because its owners cannot be determined", Stuck: "is stuck",
 }
 
-// ChangesSince are all of them, sorted.
+// ChangesSince returns the differences from an earlier plan, sorted.
 func (p *Plan) ChangesSince(earlier *Plan) []Change {
 	was, is := earlier.statements(p), p.statements(earlier)
 	about := map[topic]bool{}
@@ -47,7 +47,7 @@ func (p *Plan) ChangesSince(earlier *Plan) []Change {
 			about[s] = was[s] != is[s]
 		}
 	}
-	out := []Change{} // programs read a list, also of none
+	out := []Change{} // not nil: JSON has a list, even if it is empty
 	for s, differs := range about {
 		if differs {
 			out = append(out, Change{s, was[s], is[s]})
@@ -59,7 +59,7 @@ func (p *Plan) ChangesSince(earlier *Plan) []Change {
 	return out
 }
 
-// statements are all that a plan says, to be compared with what another says.
+// statements returns what a plan says, to be compared with other.
 func (p *Plan) statements(other *Plan) map[topic]string {
 	out := map[topic]string{}
 	theirs := byUID(other.Items)
@@ -85,7 +85,7 @@ func (p *Plan) statements(other *Plan) map[topic]string {
 		}
 	}
 	unread := p.Unread
-	if p.Held == "" && len(p.Roots) == 0 { // all of them are gone, so nothing was read
+	if p.Held == "" && len(p.Roots) == 0 { // all roots are gone, so nothing was read
 		unread = other.Unread
 	}
 	for _, u := range unread {
@@ -94,8 +94,8 @@ func (p *Plan) statements(other *Plan) map[topic]string {
 	return out
 }
 
-// statement says how an object fares, in a plan beside another one, whose item is nil where it has
-// none of the object. How long a pod may take is compared where both plans know it.
+// statement says what becomes of an object. other is its item in the other plan, or nil. The grace
+// period of a pod is part of it only if both plans know it.
 func (i *Item) statement(other *Item, rank int) string {
 	text, said := outcomes[i.Outcome], *i
 	if other == nil || other.GracePeriodSeconds == nil {
@@ -110,8 +110,8 @@ func (i *Item) statement(other *Item, rank int) string {
 	return text
 }
 
-// statement is what a verdict comes to; empty where nothing speaks against the delete. How it is
-// confirmed follows from the plan.
+// statement says what a verdict comes to; empty if nothing is against the delete. It omits the
+// confirmation, which follows from the plan.
 func (v *Verdict) statement() string {
 	switch {
 	case v.Refused:
@@ -132,8 +132,8 @@ func byUID(items []*Item) map[types.UID]*Item {
 	return out
 }
 
-// ranks are the steps in which objects are deleted that another plan deletes, too: counted among
-// them, so that what came in between, or is not there any more, does not move all that follows.
+// ranks numbers the steps in which objects are deleted that the other plan deletes, too. Only these
+// steps count, so objects that are new or gone do not move all that follow.
 func ranks(items []*Item, other map[types.UID]*Item) map[types.UID]int {
 	steps, out := map[int]bool{}, map[types.UID]int{}
 	for _, i := range items {
@@ -149,7 +149,7 @@ func ranks(items []*Item, other map[types.UID]*Item) map[types.UID]int {
 	return out
 }
 
-// unreadKind tells whether a kind is among those that could not be read, or its API group is.
+// unreadKind reports whether a kind, or its API group, is among those that could not be read.
 func unreadKind(all []Unread, kind string) bool {
 	return slices.ContainsFunc(all, func(u Unread) bool {
 		gv, group := strings.CutPrefix(u.Kind, allOf)
@@ -158,7 +158,7 @@ func unreadKind(all []Unread, kind string) bool {
 	})
 }
 
-// DrawChanges writes changes. What the plan comes to now is the last line.
+// DrawChanges writes changes, and the summary of the plan as it is now as the last line.
 func DrawChanges(out io.Writer, all []Change, now *Plan, style Style) error {
 	text := "The plan is the same as before.\n"
 	if len(all) > 0 {

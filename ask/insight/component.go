@@ -12,30 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Components are what tells whether the component behind a finalizer runs.
+// Components is what tells whether the component behind a finalizer runs.
 type Components struct {
-	// Workloads are Deployments, StatefulSets and DaemonSets; Complete says that they are all that
-	// there are.
+	// Workloads are Deployments, StatefulSets and DaemonSets; Complete reports whether they are all of
+	// the cluster's.
 	Workloads []unstructured.Unstructured
 	Complete  bool
-	// Leases are when leaders last said that they are there, by NAMESPACE/NAME. A zero time: there
-	// is no such Lease.
+	// Leases maps NAMESPACE/NAME of Leases of leaders to their renew times. A zero time means that
+	// there is no such Lease.
 	Leases map[string]time.Time
 }
 
-// LeaseOf is the Lease by which the component behind a finalizer says that it is there, as
-// NAMESPACE/NAME; empty if it has none that is known.
+// LeaseOf returns the Lease that the component behind a finalizer renews, as NAMESPACE/NAME; empty
+// if none is known.
 func LeaseOf(finalizer string) string {
 	f, _ := KnownFinalizer(finalizer)
 	return f.Lease
 }
 
-// leaseStale is how old a Lease is whose holder is likely to be gone: its holder renews it every
+// leaseStale is the age from which a Lease is likely to have no holder: holders renew theirs every
 // few seconds.
 const leaseStale = time.Minute
 
-// evidence says what is known of the component that put a finalizer on an object under a name as
-// field manager, and is to take it off.
+// evidence says what is known of the component that has to remove a finalizer. manager is the field
+// manager that wrote the finalizer.
 func (c *Components) evidence(finalizer, manager string, now time.Time) (out []string) {
 	if c == nil {
 		return nil
@@ -46,7 +46,7 @@ func (c *Components) evidence(finalizer, manager string, now time.Time) (out []s
 		}
 	}
 	known, _ := KnownFinalizer(finalizer)
-	name := cmp.Or(known.Workload, manager) // who wrote a well-known one need not be who takes it off
+	name := cmp.Or(known.Workload, manager) // the writer of a known finalizer need not be who removes it
 	if !telling(name) {
 		return out
 	}
@@ -58,7 +58,8 @@ func (c *Components) evidence(finalizer, manager string, now time.Time) (out []s
 		}
 	}
 	if !found && c.Complete && len(out) == 0 {
-		out = append(out, fmt.Sprintf("no Deployment, StatefulSet or DaemonSet in the cluster runs something that is named %q: the component may be gone", name))
+		out = append(out, fmt.Sprintf("no Deployment, StatefulSet or DaemonSet in the cluster runs something that is "+
+			"named %q: the component may be gone", name))
 	}
 	return out
 }
@@ -71,23 +72,25 @@ func leaseWords(lease string, renewed, now time.Time) string {
 		return fmt.Sprintf("the Lease %s, by which its component says that it is there, does not exist", lease)
 	}
 	age := max(0, now.Sub(renewed))
-	words := fmt.Sprintf("the Lease %s, by which its component says that it is there, was renewed %s ago", lease, duration.HumanDuration(age))
+	words := fmt.Sprintf("the Lease %s, by which its component says that it is there, was renewed %s ago",
+		lease, duration.HumanDuration(age))
 	if age > leaseStale {
 		words += ": it is likely not to run"
 	}
 	return words
 }
 
-// anybody are field managers that do not tell a component: tools of people, and names that many
-// programs have.
-var anybody = []string{"", "manager", "controller", "operator", "main", "unknown", "before-first-apply", "helm", "curl", "python-requests", "node-fetch", "Go-http-client", "OpenAPI-Generator"}
+// anybody are field managers that name no component: tools of users, and names that many programs
+// have.
+var anybody = []string{"", "manager", "controller", "operator", "main", "unknown", "before-first-apply", "helm", "curl",
+	"python-requests", "node-fetch", "Go-http-client", "OpenAPI-Generator"}
 
 func telling(manager string) bool {
 	return !slices.Contains(anybody, manager) && !strings.HasPrefix(manager, "kubectl")
 }
 
-// runs tells whether a workload runs something of a name. Clients are named after their program
-// unless they choose a name.
+// runs reports whether a workload, or one of its containers, images or commands, has a name.
+// Clients have the name of their program as field manager unless they set one.
 func runs(u *unstructured.Unstructured, name string) bool {
 	if u.GetName() == name {
 		return true
@@ -116,7 +119,8 @@ func workloadWords(u *unstructured.Unstructured, manager string) string {
 		wanted, _, _ = unstructured.NestedInt64(u.Object, "status", "desiredNumberScheduled")
 		ready, _, _ = unstructured.NestedInt64(u.Object, "status", "numberReady")
 	}
-	words := fmt.Sprintf("the %s %s/%s, which runs something that is named %q, has %d of %d pods ready", u.GetKind(), u.GetNamespace(), u.GetName(), manager, ready, wanted)
+	words := fmt.Sprintf("the %s %s/%s, which runs something that is named %q, has %d of %d pods ready",
+		u.GetKind(), u.GetNamespace(), u.GetName(), manager, ready, wanted)
 	if ready == 0 {
 		words += ": no component may be running that removes it"
 	}

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// mostContent bounds how many objects are looked at to tell who has to act on what is left of a
+	// mostContent bounds the objects that are examined to tell who has to act on the content of a
 	// namespace or a definition.
 	mostContent = 20_000
 )
 
-// share is that of what is left on which the same has to act.
+// share is the part of what is left on which one actor has to act.
 type share struct {
 	cause   Cause
 	first   graph.View
 	objects []Object
 }
 
-// shares tells apart who has to act on objects: those with most objects first. deleter has to
-// delete what is not being deleted yet, or is refused that. Which objects stand for all is a matter of their names,
-// and not of the order in which the graph has them.
+// shares groups objects by who has to act on them, the largest group first. deleter has to delete
+// the objects that are not being deleted yet, or is refused. Objects are sorted by name first, so
+// the samples do not depend on the order of the graph.
 func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 	slices.SortFunc(all, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),
@@ -53,7 +53,7 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 				out = append(out, s)
 			}
 			if n := len(s.objects); n > 0 && s.objects[n-1].UID == v.UID {
-				continue // two of its finalizers are the same component's
+				continue // one component has two finalizers on it
 			}
 			s.objects = append(s.objects, objectOf(&v))
 			s.cause.uids = append(s.cause.uids, v.UID)
@@ -68,7 +68,8 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 	return out
 }
 
-// acting is a cause on which a controller has to act: or who refuses it, where one does.
+// acting returns a cause whose actor is usual, a controller, or who refuses its request for the
+// object.
 func (w *World) acting(uid types.UID, usual string) Cause {
 	if by, ok := w.refused[uid]; ok {
 		return Cause{Actor: by.actor, refused: by}
@@ -76,7 +77,7 @@ func (w *World) acting(uid types.UID, usual string) Cause {
 	return Cause{Actor: usual}
 }
 
-// draining is a terminating namespace: a cause for each who has to act on what is left in it.
+// draining returns the causes of a terminating namespace: one for each actor on what is left in it.
 func (w *explanation) draining(v *graph.View) []Cause {
 	c := w.acting(v.UID, "the namespace controller")
 	c.Look, c.about = cmp.Or(c.refused.look, "kubectl weir pending -n "+v.Name), aboutContent
@@ -91,7 +92,7 @@ func (w *explanation) draining(v *graph.View) []Cause {
 	}
 	if total == 0 {
 		if len(v.Finalizers) > 0 {
-			return nil // these hold it: the namespace controller has no say about them
+			return nil // these hold it, and the namespace controller does not remove them
 		}
 		c.What = "nothing is left in the namespace that can be seen"
 		return []Cause{c}
@@ -115,7 +116,7 @@ func (w *explanation) draining(v *graph.View) []Cause {
 	return w.left(c, "content is left in the namespace: ", w.held(v))
 }
 
-// instancesLeft is a terminating definition that has instances.
+// instancesLeft returns the causes of a terminating definition with instances.
 func (w *explanation) instancesLeft(v *graph.View) []Cause {
 	c := w.finalizer(v, cleanup)
 	c.about = aboutContent
@@ -135,7 +136,7 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 	return w.left(c, "the definition waits for its instances: ", all)
 }
 
-// left makes a cause for each who has to act on objects. The first also has what like says.
+// left returns a cause for each actor on objects. The first has the evidence of like.
 func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
 	for n, s := range w.shares(all, like) {
 		s.cause.What, s.cause.about = what+kindsOf(s.objects), like.about
@@ -155,7 +156,8 @@ func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cau
 	return out
 }
 
-// held is what is in a namespace, or all objects of a definition; of any other object, nothing.
+// held returns the content of a namespace, or the instances of a definition; nothing for other
+// kinds.
 func (w *World) held(v *graph.View) (all []graph.View) {
 	switch v.Kind {
 	case namespaces:
@@ -165,7 +167,7 @@ func (w *World) held(v *graph.View) (all []graph.View) {
 		}
 		return slices.Collect(w.in(v.Name, kinds))
 	case definitions:
-		kind := schema.ParseGroupResource(v.Name) // by which a definition is named
+		kind := schema.ParseGroupResource(v.Name) // definitions are named so
 		for o := range w.objects() {
 			if o.Kind == kind {
 				all = append(all, *o)
@@ -175,7 +177,7 @@ func (w *World) held(v *graph.View) (all []graph.View) {
 	return all
 }
 
-// in are the objects of some kinds in a namespace.
+// in yields the objects of some kinds in a namespace.
 func (w *World) in(namespace string, kinds []schema.GroupResource) iter.Seq[graph.View] {
 	return func(yield func(graph.View) bool) {
 		for _, k := range kinds {

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// contest says for which objects it cannot be determined whether they go: all their owners go, one
-// of them keeps the object and another takes it along, and two workers act on these at the same
-// time. If the reference to the one that takes it along is removed first, the other is there still
-// and then releases the object, which stays. If the object is released first, what is left is the
-// reference to an owner that is gone, and it goes. Kubernetes' own collector is in the same race
-// where one of two owners is deleted with orphan.
+// contest marks the objects for which it cannot be determined whether they are deleted. All owners
+// of such an object are deleted, one of them orphans it, and another deletes it as a dependent; two
+// workers act on the owners at the same time. If the reference to the deleting owner is removed
+// first, the orphaning owner still exists, then releases the object, and it stays. If the object is
+// released first, the reference that is left is to an absent owner, and the object is deleted. The
+// built-in collector has the same race if one of two owners is deleted with orphan.
 func (c *playing) contest() {
 	deleted := map[types.UID]*Item{}
 	for _, i := range c.order {
@@ -35,8 +35,8 @@ func (c *playing) contest() {
 	}
 }
 
-// contested are an owner that goes and keeps an object, and one that goes and does not; nil where
-// another owner stays, which keeps the object anyway.
+// contested returns an owner that is deleted and keeps an object, and one that is deleted and does
+// not keep it. Both are nil if another owner stays, which keeps the object anyway.
 func (c *playing) contested(i *Item, deleted map[types.UID]*Item) (keeper, taker *Item) {
 	for _, uid := range i.owners {
 		o := deleted[uid]

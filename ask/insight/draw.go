@@ -16,16 +16,17 @@ import (
 type Style struct {
 	// Full draws every object, in as many lines as that takes.
 	Full bool
-	// Colour puts colours on, for terminals.
+	// Colour adds colours, for terminals.
 	Colour bool
-	// Wide tells steps and propagation, too.
+	// Wide adds steps and propagation.
 	Wide bool
 }
 
-// The symbols are those that people know from terraform plan.
+// symbols are those that users know from terraform plan.
 var symbols = map[Outcome]string{Deleted: "-", Released: "~", Unknown: "?", Stuck: "!"}
 
-var colours = map[string]string{"+": "\x1b[32m", "✗": "\x1b[1;31m", "-": "\x1b[31m", "~": "\x1b[33m", "?": "\x1b[35m", "!": "\x1b[1;31m"}
+var colours = map[string]string{"+": "\x1b[32m", "✗": "\x1b[1;31m", "-": "\x1b[31m", "~": "\x1b[33m", "?": "\x1b[35m",
+	"!": "\x1b[1;31m"}
 
 func (s Style) paint(symbol, text string) string {
 	if !s.Colour || colours[symbol] == "" {
@@ -34,7 +35,7 @@ func (s Style) paint(symbol, text string) string {
 	return colours[symbol] + text + "\x1b[0m"
 }
 
-// Draw writes a plan as a tree, from the roots to what would also be deleted.
+// Draw writes a plan as a tree, from the roots down.
 func (p *Plan) Draw(w io.Writer, style Style) error {
 	namespace := ""
 	for n, r := range p.Roots {
@@ -58,8 +59,8 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 	return err
 }
 
-// Caveats is what must be known beside a list of what goes: what policies say, what could not be
-// read, and what it comes to. Empty: the list says it all.
+// Caveats says what must be known beside a list of the objects that are deleted: what policies say,
+// what could not be read, and the summary. It is empty if the list is all that there is to know.
 func (p *Plan) Caveats(style Style) string {
 	out := p.said(style) + p.unread(style)
 	if out == "" && !p.Incomplete() {
@@ -68,8 +69,8 @@ func (p *Plan) Caveats(style Style) string {
 	return out + p.Summary() + "\n"
 }
 
-// said is what policies say about the deletes that are asked about: what is refused first. Of many
-// the first ones.
+// said says what policies say about the deletes of roots, refusals first. Unless Full, it says only
+// the first few.
 func (p *Plan) said(style Style) string {
 	var said []Verdict
 	for _, v := range p.Verdicts {
@@ -122,19 +123,21 @@ func (v *Verdict) draw(b *strings.Builder, style Style) {
 		b.WriteByte('\n')
 	}
 	if v.Doubt != "" {
-		b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s", v.Object, v.Doubt)) + "\n\n")
+		b.WriteString(style.paint("?", fmt.Sprintf("? %s: whether a policy refuses the delete is not known: %s",
+			v.Object, v.Doubt)) + "\n\n")
 	}
 	for _, w := range v.Warnings {
 		b.WriteString(style.paint("~", fmt.Sprintf("⚠ %s: %s", v.Object, w)) + "\n\n")
 	}
 }
 
-// unread is what could not be read. Of much the first.
+// unread says what could not be read. Unless Full, it says only the first few.
 func (p *Plan) unread(style Style) string {
 	var b strings.Builder
 	for n, u := range p.Unread {
 		if n == mostUnread-1 && len(p.Unread) > mostUnread && !style.Full {
-			b.WriteString(style.paint("?", fmt.Sprintf("? and %d more could not be read: --full names them", len(p.Unread)-n)) + "\n")
+			b.WriteString(style.paint("?", fmt.Sprintf("? and %d more could not be read: --full names them",
+				len(p.Unread)-n)) + "\n")
 			break
 		}
 		b.WriteString(style.paint("?", fmt.Sprintf("? %s could not be read: %s", u.Kind, u.Reason)) + "\n")
@@ -142,7 +145,7 @@ func (p *Plan) unread(style Style) string {
 	return b.String()
 }
 
-// Summary says in a sentence what the plan comes to.
+// Summary says in a sentence what the plan does.
 func (p *Plan) Summary() string {
 	t := p.Totals()
 	var parts []string
@@ -161,9 +164,11 @@ func (p *Plan) Summary() string {
 	add(t.Held, "of them waits for finalizers that others remove", "of them wait for finalizers that others remove")
 	add(t.Later, "is deleted only after that", "are deleted only after that")
 	add(t.Volumes, "volume loses its data", "volumes lose their data")
-	add(t.CreatedAgain, "is likely to be created again by its controller", "are likely to be created again by their controllers")
+	add(t.CreatedAgain, "is likely to be created again by its controller",
+		"are likely to be created again by their controllers")
 	add(t.Released, "is kept and loses a reference", "are kept and lose a reference")
-	add(t.Unknown, "is kept because its owners cannot be determined for certain", "are kept because their owners cannot be determined for certain")
+	add(t.Unknown, "is kept because its owners cannot be determined for certain",
+		"are kept because their owners cannot be determined for certain")
 	add(t.Stuck, "is stuck", "are stuck")
 	if len(parts) == 0 {
 		parts = []string{"nothing is deleted"}
@@ -189,7 +194,8 @@ func (p *Plan) Summary() string {
 		s += fmt.Sprintf(" In doubt: what policies say about %d of the deletions.", t.Doubtful)
 	}
 	if t.Contested > 0 {
-		s += fmt.Sprintf(" In doubt: for %d of them it depends on the order of events whether %s.", t.Contested, map[bool]string{true: "it is deleted", false: "they are deleted"}[t.Contested == 1])
+		s += fmt.Sprintf(" In doubt: for %d of them it depends on the order of events whether %s.", t.Contested,
+			map[bool]string{true: "it is deleted", false: "they are deleted"}[t.Contested == 1])
 	}
 	return s
 }
@@ -211,14 +217,14 @@ func (p *Plan) incomplete() string {
 	return fmt.Sprintf("%d of the kinds, and other things that the plan needs, could not be read", kinds)
 }
 
-// Incomplete tells whether it may come otherwise than the plan says: something could not be read,
-// or judged, or depends on what comes first.
+// Incomplete reports whether the deletion may go otherwise than the plan says: something could not
+// be read or judged, or depends on the order of events.
 func (p *Plan) Incomplete() bool {
 	t := p.Totals()
 	return len(p.Unread) > 0 || t.Doubtful > 0 || t.Contested > 0
 }
 
-// branches are the roots' with all that hangs below them: each item once, under the first of its
+// branches returns the roots with all that is below them: each item once, below the first of its
 // owners that is met.
 func (p *Plan) branches(namespace string, style Style) []*branch {
 	byUID := map[types.UID]*Item{}
@@ -265,7 +271,7 @@ func (p *Plan) branches(namespace string, style Style) []*branch {
 	for _, i := range first {
 		roots = append(roots, grow(i))
 	}
-	for _, i := range p.Items { // whatever hangs together with them in another way
+	for _, i := range p.Items { // what is connected with the roots in other ways
 		if !met[i.UID] {
 			met[i.UID] = true
 			roots = append(roots, grow(i))
@@ -281,15 +287,16 @@ func symbolOf(i *Item) string {
 	return symbols[i.Outcome]
 }
 
-// note is what is said about an item behind its name.
+// note is what follows the name of an item.
 func (i *Item) note(style Style) string {
 	var notes []string
 	switch i.Outcome {
 	case Deleted:
 		if i.Brake != "" {
-			notes = append(notes, fmt.Sprintf("held until a person decides (kubectl get held %s%s): %s", v1beta1.HeldRequested, i.Kind, i.Brake))
+			notes = append(notes, fmt.Sprintf("held until a person decides (kubectl get held %s%s): %s",
+				v1beta1.HeldRequested, i.Kind, i.Brake))
 		}
-		if others := slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool { return i.Brake != "" && f == v1beta1.Finalizer }); len(others) > 0 {
+		if others := i.othersFinalizers(); len(others) > 0 {
 			notes = append(notes, "waits until "+whoTakesOff(others))
 			if i.Deserted != "" {
 				notes = append(notes, i.Deserted)
@@ -307,7 +314,8 @@ func (i *Item) note(style Style) string {
 			notes = append(notes, v)
 		}
 		if i.CreatedAgainBy != nil {
-			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again", i.CreatedAgainBy.Short(i.Namespace)))
+			notes = append(notes, fmt.Sprintf("its controller %s lives and is likely to create it again",
+				i.CreatedAgainBy.Short(i.Namespace)))
 		}
 		if i.Contested != "" {
 			notes = append(notes, "in doubt: "+i.Contested)
@@ -339,4 +347,12 @@ func (i *Item) note(style Style) string {
 		notes = append(notes, i.Why)
 	}
 	return strings.Join(notes, "; ")
+}
+
+// othersFinalizers returns the finalizers that others must remove, without Weir's if a brake holds
+// the object by it.
+func (i *Item) othersFinalizers() []string {
+	return slices.DeleteFunc(slices.Clone(i.Finalizers), func(f string) bool {
+		return i.Brake != "" && f == v1beta1.Finalizer
+	})
 }

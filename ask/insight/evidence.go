@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// add puts to a cause what the whole object, and others, tell about it.
+// add adds to a cause what the whole object and others tell about it.
 func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	if c.finalizer != "" {
 		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
@@ -43,17 +43,20 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	case v.Kind == storage && strings.HasPrefix(c.finalizer, "external-attacher/"):
 		for i := range f.Attachments {
 			node, _, _ := unstructured.NestedString(f.Attachments[i].Object, "spec", "nodeName")
-			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s", f.Attachments[i].GetName(), words.Printable(node)))
+			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s",
+				f.Attachments[i].GetName(), words.Printable(node)))
 		}
 	case v.Kind == resourceClaims && c.finalizer == "resource.kubernetes.io/delete-protection":
 		f.reserved(c)
 	case c.about == aboutStopping && f.NodeGone != nil && *f.NodeGone:
-		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm that the pod has stopped")
+		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm "+
+			"that the pod has stopped")
 		c.Actor = "kube-controller-manager (pod garbage collection), or you: kubectl delete pod --force"
 	}
 }
 
-// held says that a person has to decide. A HeldCollection names some of what it holds only.
+// held makes a person the actor of a cause, if a brake holds the deletion. A HeldCollection names
+// only some of what it holds.
 func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	var h v1beta1.HeldCollection
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
@@ -81,7 +84,7 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	}
 }
 
-// used tells which pods use a claim.
+// used adds which pods use a claim.
 func (f Facts) used(c *Cause, claim string) {
 	if users := usersOf(f.Pods, claim); len(users) > 0 {
 		c.Evidence = append(c.Evidence, "pods that use the claim: "+someOf(users))
@@ -89,7 +92,7 @@ func (f Facts) used(c *Cause, claim string) {
 	}
 }
 
-// bound tells which claim a volume is bound to, and which pods use that.
+// bound adds to which claim a volume is bound, and which pods use that.
 func (f Facts) bound(c *Cause) {
 	if f.Object == nil {
 		return
@@ -101,11 +104,12 @@ func (f Facts) bound(c *Cause) {
 	}
 	claim := Object{Kind: claims.String(), Namespace: in, Name: name}
 	c.Evidence = append(c.Evidence, "it is bound to "+claim.String())
-	c.Actor, c.Look = "whoever deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s", words.Shell(in), words.Shell(name))
+	c.Actor, c.Look = "whoever deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s",
+		words.Shell(in), words.Shell(name))
 	f.used(c, name)
 }
 
-// reserved tells for what a resource claim is reserved, which need not be pods.
+// reserved adds for what a resource claim is reserved; that need not be pods.
 func (f Facts) reserved(c *Cause) {
 	if f.Object == nil {
 		return
@@ -125,20 +129,21 @@ func (f Facts) reserved(c *Cause) {
 	}
 }
 
-// refused is what a policy says about the delete of an object that is not being deleted.
+// refused returns a cause if a policy refuses the delete of an object that is not being deleted.
 func (f Facts) refused() []Cause {
 	if f.Verdict == nil || !f.Verdict.Refused {
 		return nil
 	}
-	c := Cause{What: "a policy refuses to have you delete it: " + f.Verdict.Message, Actor: "whoever the message names", Look: f.Verdict.Confirm}
+	c := Cause{What: "a policy refuses to have you delete it: " + f.Verdict.Message, Actor: "whoever the message names",
+		Look: f.Verdict.Confirm}
 	if c.Look != "" {
 		c.Actor = "you, by a confirmation"
 	}
 	return []Cause{c}
 }
 
-// told are the refusals of which Weir's controller has told on the objects of causes, one for each
-// who refuses.
+// told returns a cause for each actor that refused Weir's controller, as Events about the objects
+// of causes tell. Events about a known cause become its evidence.
 func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) {
 	about, braked := map[types.UID]bool{}, false
 	for i := range causes {
@@ -157,7 +162,7 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 		}
 		met[actor] = true
 		if at := by(actor); at >= 0 {
-			causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")") // it is evidence of that
+			causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")") // the cause is known
 			return
 		}
 		out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}, shared: true})
@@ -165,25 +170,27 @@ func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) 
 	for _, s := range saidOf(f.Events, about, v) {
 		evidence := s.evidence(now)
 		if s.reason == v1beta1.ReasonDeletionHeld {
-			if !braked || s.uid != v.UID { // else it is evidence of that
+			if !braked || s.uid != v.UID { // else held has added it
 				add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
 			}
 			continue
 		}
 		actor, look := refuser("", s.message)
-		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, unnamed), look, evidence)
+		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, unnamed),
+			look, evidence)
 	}
 	if f.Object != nil && v.Kind == namespaces {
 		for _, text := range failures(f.Object) {
-			if actor, look := refuser("", text); actor != "" && by(actor) < 0 { // else conditions are told of that
-				add("the API server refuses what the namespace controller asks for: "+text, actor, look, "the condition NamespaceDeletionContentFailure")
+			if actor, look := refuser("", text); actor != "" && by(actor) < 0 { // else the conditions are evidence already
+				add("the API server refuses what the namespace controller asks for: "+text, actor, look,
+					"the condition NamespaceDeletionContentFailure")
 			}
 		}
 	}
 	return out
 }
 
-// homeless is the cause of what is in a namespace that is gone, unless it is among those that are
+// homeless returns the cause that the namespace of an object does not exist, unless it is among
 // known.
 func (f Facts) homeless(v *graph.View, known []Cause) []Cause {
 	c := noHome(v.Namespace)
@@ -201,7 +208,7 @@ func noHome(namespace string) Cause {
 	}
 }
 
-// besides are causes of their own.
+// besides returns a cause for each foreign finalizer in the spec of a namespace.
 func (f Facts) besides(v *graph.View) (out []Cause) {
 	if v.Kind != namespaces {
 		return nil
@@ -210,19 +217,21 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 		list, _, _ := unstructured.NestedStringSlice(f.Object.Object, "spec", "finalizers")
 		for _, name := range list {
 			if name != string(corev1.FinalizerKubernetes) {
-				out = append(out, Cause{What: fmt.Sprintf("the finalizer %s in its spec.finalizers holds it", words.Printable(name)), Actor: actorOf(name),
-					Look: "kubectl get namespace " + v.Name + " -o yaml"})
+				out = append(out, Cause{What: fmt.Sprintf("the finalizer %s in its spec.finalizers holds it",
+					words.Printable(name)), Actor: actorOf(name), Look: "kubectl get namespace " + v.Name + " -o yaml"})
 			}
 		}
 	}
 	return out
 }
 
-// unavailable are the APIs of which it is not known whether a namespace has objects.
+// unavailable returns a cause for each APIService that is not available, so that the namespace may
+// have unlisted objects of it.
 func (f Facts) unavailable() (out []Cause) {
 	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
 		out = append(out, Cause{
-			What:  fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds objects of it: %s", name, words.Printable(f.APIServices[name])),
+			What: fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds "+
+				"objects of it: %s", name, words.Printable(f.APIServices[name])),
 			Actor: "whoever runs the API behind the APIService " + name,
 			Look:  "kubectl describe apiservice " + name,
 		})
@@ -230,7 +239,7 @@ func (f Facts) unavailable() (out []Cause) {
 	return out
 }
 
-// failures are the messages of the condition that says that content could not be deleted.
+// failures returns the messages of the condition that content could not be deleted.
 func failures(u *unstructured.Unstructured) (out []string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, one := range list {
@@ -241,7 +250,7 @@ func failures(u *unstructured.Unstructured) (out []string) {
 	return out
 }
 
-// conditions are those of a status that say that something is wrong, in words.
+// conditions describes the conditions of a status that say what a deletion waits for.
 func conditions(u *unstructured.Unstructured) (out []string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, one := range list {
@@ -257,7 +266,7 @@ func conditions(u *unstructured.Unstructured) (out []string) {
 	return out
 }
 
-// usersOf are the pods that use a claim.
+// usersOf returns the pods that use a claim.
 func usersOf(all []unstructured.Unstructured, claim string) (out []string) {
 	for i := range all {
 		volumes, _, _ := unstructured.NestedSlice(all[i].Object, "spec", "volumes")

@@ -12,20 +12,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Finalizer is what is known about a finalizer that many clusters have.
+// Finalizer is what is known about a finalizer that is in wide use.
 type Finalizer struct {
-	// Name is the finalizer; with a * at its end, all that begin so.
+	// Name is the finalizer; one that ends in * stands for all with that prefix.
 	Name string `json:"name"`
-	// Component takes it off, WaitsFor says when.
+	// Component removes it; WaitsFor says when.
 	Component string `json:"component"`
 	WaitsFor  string `json:"waitsFor"`
-	// Look is a command that shows more; NAMESPACE and NAME stand for the object's.
+	// Look is a command that shows more; NAMESPACE and NAME stand for those of the object.
 	Look string `json:"look,omitempty"`
-	// Lease is the one by which the component's leader says that it is there, as NAMESPACE/NAME; *
-	// is any namespace.
+	// Lease is renewed by the component's leader, as NAMESPACE/NAME; * is any namespace.
 	Lease string `json:"lease,omitempty"`
-	// Workload is the name of the Deployment, StatefulSet or DaemonSet that is the component, where
-	// it is installed as its authors do.
+	// Workload is the name of the Deployment, StatefulSet or DaemonSet of the component, as its
+	// authors install it.
 	Workload string `json:"workload,omitempty"`
 }
 
@@ -42,7 +41,7 @@ var knownFinalizers = sync.OnceValue(func() []Finalizer {
 	return file.Finalizers
 })
 
-// KnownFinalizer looks a finalizer up.
+// KnownFinalizer returns what is known about a finalizer, or false.
 func KnownFinalizer(name string) (Finalizer, bool) {
 	for _, f := range knownFinalizers() {
 		prefix, open := strings.CutSuffix(f.Name, "*")
@@ -53,7 +52,7 @@ func KnownFinalizer(name string) (Finalizer, bool) {
 	return Finalizer{}, false
 }
 
-// whoTakesOff says of finalizers who takes them off.
+// whoTakesOff says who removes finalizers.
 func whoTakesOff(finalizers []string) string {
 	var parts []string
 	for _, name := range finalizers {
@@ -66,13 +65,15 @@ func whoTakesOff(finalizers []string) string {
 	return strings.Join(parts, ", and ")
 }
 
-// Writer is who wrote a finalizer, as managedFields tell: by a name that the writer chose.
+// Writer is the field manager that wrote a finalizer, as managedFields has it. Clients choose that
+// name.
 type Writer struct {
 	Manager string
-	Time    string // RFC 3339; empty if it is not told
+	Time    string // RFC 3339; empty if managedFields has none
 }
 
-// writer tells who put a finalizer on an object, whose metadata may be nil; false if nothing tells.
+// writer returns who wrote a finalizer of an object, whose metadata may be nil; false if it is not
+// known.
 func writer(m *metav1.PartialObjectMetadata, finalizer string) (Writer, bool) {
 	if m == nil {
 		return Writer{}, false

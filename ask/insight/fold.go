@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// mostLines is how long a drawing may be that is not Full: one screen.
+	// mostLines bounds the lines of a drawing that is not Full: one screen.
 	mostLines = 40
-	// mostSaid is how many objects are told there of which policies have a word, and mostUnread how
-	// much that could not be read.
+	// mostSaid bounds the deletes whose verdicts it shows, mostUnread the kinds that could not be
+	// read.
 	mostSaid, mostUnread = 4, 5
-	// leastLines are left for the objects of a plan, whatever else there is to be said.
+	// leastLines are left for the objects of a plan, whatever else is shown.
 	leastLines = 10
 )
 
-// branch is a line of a drawing with what hangs below it; alike siblings are one branch.
+// branch is a line of a drawing with the lines below it. Siblings that are alike are one branch.
 type branch struct {
 	symbol string
 	names  []string // of the objects that it stands for, as they are shown
@@ -28,17 +28,17 @@ type branch struct {
 	sign   int // is the same for siblings that are alike
 }
 
-// folding makes one branch of alike siblings. What a branch is like is a number: a text would be as
-// long as all that is below it.
+// folding merges siblings that are alike. What a branch is like is a number: as text it would be as
+// long as all that is below.
 type folding struct {
 	style   Style
 	signs   map[string]int
-	ageless bool // how old objects are is not told
+	ageless bool // ages are not shown
 }
 
 func newFolding(style Style) *folding { return &folding{style: style, signs: map[string]int{}} }
 
-// seal folds what is below a branch, and says what it is like.
+// seal folds what is below a branch, and sets its sign.
 func (f *folding) seal(b *branch, kind string) {
 	b.below = f.alike(b.below)
 	var s strings.Builder
@@ -52,7 +52,7 @@ func (f *folding) seal(b *branch, kind string) {
 	b.sign = f.signs[s.String()]
 }
 
-// alike makes one branch of alike siblings, and puts what needs attention first.
+// alike merges branches that are alike, and sorts those first that need attention.
 func (f *folding) alike(all []*branch) []*branch {
 	if !f.style.Full {
 		bySign := map[int]*branch{}
@@ -71,7 +71,7 @@ func (f *folding) alike(all []*branch) []*branch {
 	return all
 }
 
-// join takes in a sibling that is alike, and with it what is below that.
+// join merges a branch that is alike, and what is below it.
 func (b *branch) join(other *branch) {
 	b.names = append(b.names, other.names...)
 	for i, d := range other.below {
@@ -79,7 +79,7 @@ func (b *branch) join(other *branch) {
 	}
 }
 
-// drawn are the lines of branches. Those that are more than most are only counted.
+// drawn returns the lines of branches. Unless Full, it counts the lines beyond most instead.
 func drawn(branches []*branch, style Style, most int) []string {
 	var lines []string
 	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
@@ -109,10 +109,11 @@ func drawn(branches []*branch, style Style, most int) []string {
 	if len(lines) > 1 {
 		lines, more, objects = lines[:len(lines)-1], more+1, objects+last
 	}
-	return append(lines, fmt.Sprintf("… %s more, with %s: --full shows them", words.Count(more, "line", "lines"), words.Count(objects, "object", "objects")))
+	return append(lines, fmt.Sprintf("… %s more, with %s: --full shows them", words.Count(more, "line", "lines"),
+		words.Count(objects, "object", "objects")))
 }
 
-// title names the objects of a branch, and says what there is to be said about them.
+// title names the objects of a branch, and adds its note.
 func (b *branch) title() string {
 	names := slices.Clone(b.names)
 	slices.Sort(names)

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Garbage are the objects that are garbage now, one of whose owners is of a kind: by name. A kind
-// that the cluster does not serve any more has no objects, so its owners are not there; without
-// that, what refers to them is kept.
+// Garbage returns the objects that are garbage now and have an owner of a kind, sorted by name. A
+// kind that the cluster does not serve any more has no objects, so its owners are absent; otherwise
+// their dependents would be kept.
 func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 	w.unserved(owners)
 	type named struct {
@@ -38,13 +38,14 @@ func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 	return uids
 }
 
-// Limited are the objects of a kind that are being deleted, and held because more would also be
-// deleted than a policy lets go: by name. Where nothing is known of policies they are all that
-// Weir's finalizer holds.
+// Limited returns the objects of a kind whose deletion is held because more objects would also be
+// deleted than a policy allows, sorted by name. If enforce is nil, they are all that Weir's
+// finalizer holds.
 func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enforcement) (uids []types.UID) {
 	var all []*graph.View
 	for v := range w.objects() {
-		if v.Kind == kind && v.Deleting && slices.Contains(v.Finalizers, v1beta1.Finalizer) && (enforce == nil || w.exceeds(v, enforce(*v))) {
+		if v.Kind == kind && v.Deleting && slices.Contains(v.Finalizers, v1beta1.Finalizer) &&
+			(enforce == nil || w.exceeds(v, enforce(*v))) {
 			all = append(all, v)
 		}
 	}
@@ -55,13 +56,13 @@ func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enfo
 	return uids
 }
 
-// exceeds tells whether more would also be deleted than a policy lets go.
+// exceeds reports whether more objects would also be deleted than a policy allows.
 func (w *World) exceeds(v *graph.View, e Enforcement) bool {
-	return e.Limit != nil && w.alongWith(v, e) > *e.Limit
+	return e.Limit != nil && w.alsoDeleted(v, e) > *e.Limit
 }
 
-// alongWith is how many objects would also be deleted.
-func (w *World) alongWith(v *graph.View, e Enforcement) (n int) {
+// alsoDeleted returns how many objects would also be deleted.
+func (w *World) alsoDeleted(v *graph.View, e Enforcement) (n int) {
 	if e.Propagation == metav1.DeletePropagationOrphan {
 		return 0
 	}
@@ -72,12 +73,13 @@ func (w *World) alongWith(v *graph.View, e Enforcement) (n int) {
 	return n
 }
 
-// isOf tells whether an owner is of a kind.
+// isOf reports whether an owner is of a kind.
 func (w *World) isOf(o graph.OwnerView, owners schema.GroupResource) bool {
 	return slices.Contains(w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources, owners)
 }
 
-// unserved has a kind that is not served any more be one without objects, as owners name it.
+// unserved makes a kind that is not served any more known as a kind without objects. Its names are
+// those that owner references have.
 func (w *World) unserved(owners schema.GroupResource) {
 	if w.Serves(owners) {
 		return
@@ -104,6 +106,6 @@ func (w *World) unserved(owners schema.GroupResource) {
 	if gone.Kind == "" {
 		return
 	}
-	w.kinds[owners], w.read[owners] = gone, listing{round: w.round + 1} // none comes any more
+	w.kinds[owners], w.read[owners] = gone, listing{round: w.round + 1} // no object of it can be created any more
 	w.Graph.Apply(graph.Serving{Resources: append(all, gone)})
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// PodNamespaces are those in which pods are deleted, sorted.
+// PodNamespaces returns the namespaces in which pods are deleted, sorted.
 func (p *Plan) PodNamespaces() (out []string) {
 	for _, i := range p.Items {
 		if i.stops() && !slices.Contains(out, i.Namespace) {
@@ -21,12 +21,12 @@ func (p *Plan) PodNamespaces() (out []string) {
 	return out
 }
 
-// stops tells whether it is a pod whose deletion begins.
+// stops reports whether it is a pod whose deletion begins.
 func (i *Item) stops() bool {
 	return i.Kind == pods.String() && i.Outcome == Deleted && !i.Deleting
 }
 
-// Grace takes in how long pods may take to stop, from the whole objects.
+// Grace sets the grace periods of pods from the whole objects.
 func (p *Plan) Grace(all []unstructured.Unstructured) {
 	of := map[types.UID]int64{}
 	for i := range all {
@@ -37,7 +37,7 @@ func (p *Plan) Grace(all []unstructured.Unstructured) {
 		node, _, _ := unstructured.NestedString(all[i].Object, "spec", "nodeName")
 		phase, _, _ := unstructured.NestedString(all[i].Object, "status", "phase")
 		if node == "" || phase == "Succeeded" || phase == "Failed" {
-			seconds = 0 // nothing of it runs: the API server deletes it at once
+			seconds = 0 // no container runs: the API server deletes it at once
 		}
 		of[all[i].GetUID()] = seconds
 	}
@@ -53,7 +53,7 @@ func (p *Plan) Grace(all []unstructured.Unstructured) {
 	}
 }
 
-// stopping says how long a pod may take to stop; empty if that is not known, or not at all.
+// stopping says how long a pod may take to stop; empty if that is unknown, or zero.
 func (i *Item) stopping() string {
 	if i.GracePeriodSeconds == nil || *i.GracePeriodSeconds == 0 {
 		return ""

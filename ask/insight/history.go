@@ -18,35 +18,35 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Cascade is what Weir has recorded of an object that was deleted: what was collected because of
-// it, and whose request that was.
+// Cascade is what Weir has recorded about an object that was deleted: what was collected because of
+// it, and who requested the delete.
 type Cascade struct {
-	// Kind, Namespace, Name and UID are those of the object that went first.
+	// Kind, Namespace, Name and UID are those of the object that was deleted first.
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 	At        time.Time `json:"at"`
-	// What was collected; empty where the controller recorded nothing. Requested is what the
-	// webhook saw of the request for it.
+	// What says what was collected; empty if the controller recorded nothing. Requested is what the
+	// webhook saw of the request.
 	What      string `json:"what,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	// Collected are the first of the objects that were collected.
 	Collected []Object `json:"collected,omitempty"`
 
 	group string  // of its kind
-	part  *Object // of Collected, which is asked about; nil: it is the first
+	part  *Object // the one of Collected that is asked about; nil: the first object
 }
 
-// component is the source of Weir's Events. Whoever may create Events can write it, too: it keeps
-// apart what others call a cascade, and proves nothing.
+// component is the source of Weir's Events. It tells them from others' Events of the same reason,
+// and proves nothing: any user who may create Events can write it.
 const component = "weir"
 
-// History are the cascades that Weir's Events tell, the last first. Of several about one object the
-// last tells all.
+// History returns the cascades in Weir's Events, the last first. Of several Events about one object
+// the last counts.
 func History(events []corev1.Event) []Cascade {
 	byUID := map[types.UID]*Cascade{}
-	told := map[types.UID]time.Time{} // when the controller, and the webhook, told last
+	told := map[types.UID]time.Time{} // the times of the last Events of the controller, and below of the webhook
 	asked := map[types.UID]time.Time{}
 	for i := range events {
 		e := &events[i]
@@ -85,7 +85,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// collectedOf are the objects that an Event names. One that names none as Weir does names none.
+// collectedOf returns the objects in the annotation of an Event, or nil if Weir did not write it.
 func collectedOf(e *corev1.Event) (out []Object) {
 	if json.Unmarshal([]byte(e.Annotations[v1beta1.CollectedAnnotation]), &out) != nil {
 		return nil
@@ -93,13 +93,13 @@ func collectedOf(e *corev1.Event) (out []Object) {
 	return out
 }
 
-// RecordsOf are the cascades of which an object was the first, or a part, by its name: whatever its
-// uid was. kindName is its kind as Events name it. The last is first.
+// RecordsOf returns the cascades that deleted an object of that name, as the first object or
+// another, whatever its uid was. kindName is its kind as Events have it. The last is first.
 func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade) {
 	return recordsOf(events, o, kindName, func(namespace string) bool { return namespace == o.Namespace })
 }
 
-// RecordsAnywhere are those of all objects of the name, whatever namespaces they are in.
+// RecordsAnywhere is RecordsOf for objects of that name in all namespaces.
 func RecordsAnywhere(events []corev1.Event, o Object, kindName string) []Cascade {
 	return recordsOf(events, o, kindName, func(string) bool { return true })
 }
@@ -107,9 +107,10 @@ func RecordsAnywhere(events []corev1.Event, o Object, kindName string) []Cascade
 func recordsOf(events []corev1.Event, o Object, kindName string, in func(namespace string) bool) (out []Cascade) {
 	group := schema.ParseGroupResource(o.Kind).Group
 	of := map[types.UID]bool{}
-	out = []Cascade{} // programs read a list, also of none
+	out = []Cascade{} // not nil: JSON has a list, even if it is empty
 	for i := range events {
-		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && in(on.Namespace) && on.Name == o.Name {
+		if on := &events[i].InvolvedObject; on.Kind == kindName && on.GroupVersionKind().Group == group && in(on.Namespace) &&
+			on.Name == o.Name {
 			of[on.UID] = true
 		}
 	}
@@ -129,7 +130,7 @@ func recordsOf(events []corev1.Event, o Object, kindName string, in func(namespa
 	return out
 }
 
-// uid is that of the object that is asked about.
+// uid returns the uid of the object that is asked about.
 func (c *Cascade) uid() types.UID {
 	if c.part != nil {
 		return c.part.UID
@@ -137,7 +138,7 @@ func (c *Cascade) uid() types.UID {
 	return c.UID
 }
 
-// sentence says of the object that is asked about how it went.
+// sentence says how the object that is asked about was deleted.
 func (c *Cascade) sentence(now time.Time) string {
 	ago := duration.HumanDuration(max(0, now.Sub(c.At))) + " ago"
 	if c.part != nil {
@@ -146,16 +147,17 @@ func (c *Cascade) sentence(now time.Time) string {
 	return ago + ": " + c.said()
 }
 
-// root is the object that went first.
+// root names the object that was deleted first.
 func (c *Cascade) root() string { return named(c.Kind, c.Namespace, c.Name) }
 
-// said is what is recorded, in one line.
+// said is the record in one line.
 func (c *Cascade) said() string {
-	return words.Printable(strings.Join(slices.DeleteFunc([]string{c.Requested, c.What}, func(s string) bool { return s == "" }), "; "))
+	return words.Printable(strings.Join(slices.DeleteFunc([]string{c.Requested, c.What},
+		func(s string) bool { return s == "" }), "; "))
 }
 
-// DrawHistory writes cascades: the last ones, where that is not all of them, and those of one cause
-// in one line.
+// DrawHistory writes cascades, those of one cause in one line. Unless Full, it writes the last ones
+// only.
 func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error {
 	var b strings.Builder
 	lines, shown := grouped(all, style.Full), 0
@@ -169,7 +171,8 @@ func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error
 		fmt.Fprintf(&b, "%s ago  %s\n", ago, sayTogether(l))
 	}
 	if len(all) == 0 {
-		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour\n" +
+		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects " +
+			"(--mode replace), and Events are kept for an hour\n" +
 			"where the API server's --event-ttl does not say otherwise.\n")
 	}
 	_, err := io.WriteString(out, b.String())

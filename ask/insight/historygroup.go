@@ -8,18 +8,18 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// sameCause is how far apart cascades are at most, from one to the next, that are told together.
+// sameCause is the longest time between one cascade and the next of the same group.
 const sameCause = 30 * time.Second
 
 // causedAs is what cascades of one cause have in common.
 type causedAs struct{ kind, group, requested, policy, told string }
 
-// grouped puts cascades together that are likely to have one cause, such as those of the instances
-// of a definition: their first objects are of one kind, went at about the same time, and Weir saw
-// the same request for each. A few are told one by one. all has the last first, and so has each
-// line.
+// grouped groups cascades that are likely to have one cause, such as those of the instances of a
+// definition: their first objects are of one kind, were deleted at about the same time, and Weir
+// saw the same request for each. Small groups are told one by one. all, and each line, have the
+// last cascade first.
 func grouped(all []Cascade, full bool) (lines [][]*Cascade) {
-	open := map[causedAs]int{} // the group to which the next one belongs
+	open := map[causedAs]int{} // the group to which the next cascade of a cause belongs
 	of := make([]int, len(all))
 	var groups [][]*Cascade
 	for i := range all {
@@ -47,8 +47,8 @@ func grouped(all []Cascade, full bool) (lines [][]*Cascade) {
 	return lines
 }
 
-// cause is what others of the same cause have, too; false for one that cannot be counted with
-// others: its Event does not name all that was collected.
+// cause returns the key by which cascades are grouped. It is false if the Event does not name all
+// that was collected, so that the cascade cannot be counted with others.
 func (c *Cascade) cause() (as causedAs, ok bool) {
 	as = causedAs{kind: c.Kind, group: c.group, requested: c.Requested}
 	if c.What == "" {
@@ -63,7 +63,7 @@ func (c *Cascade) cause() (as causedAs, ok bool) {
 	return as, total > 0 && total == len(c.Collected)
 }
 
-// sayTogether tells cascades of one cause in one line.
+// sayTogether writes cascades of one cause as one line.
 func sayTogether(all []*Cascade) string {
 	c := all[0]
 	if len(all) == 1 {

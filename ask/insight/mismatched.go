@@ -13,19 +13,19 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Sought are owners of a kind that objects of the namespace name, and that are not in it: they may
-// be in another one. Owners are looked for in the dependent's namespace only, so to a collector
-// they are gone all the same.
+// Sought are owners of a kind that objects of the namespace name, and that are not in it. They may
+// be in another namespace. A collector looks for owners in the dependent's namespace only, so to it
+// they are absent all the same.
 type Sought struct {
 	Kind graph.Resource
 	UIDs map[types.UID]bool
 }
 
-// Sought are the owners of all objects that may be elsewhere, by kind; none where the whole cluster
-// was read.
+// Sought returns the owners of all objects that may be in other namespaces, by kind; none if the
+// whole cluster was read.
 func (w *World) Sought() []Sought { return w.sought(w.objects()) }
 
-// SoughtBy are those of one object.
+// SoughtBy is Sought for one object.
 func (w *World) SoughtBy(uid types.UID) []Sought { return w.sought(w.only(uid)) }
 
 func (w *World) sought(of iter.Seq[*graph.View]) (out []Sought) {
@@ -58,7 +58,7 @@ func (w *World) sought(of iter.Seq[*graph.View]) (out []Sought) {
 	return out
 }
 
-// absentFrom is the kind of an owner that is not in the namespace and may be in another one.
+// absentFrom returns the kind of an owner that is absent from the namespace and may be in another.
 func (w *World) absentFrom(o graph.OwnerView) (graph.Resource, bool) {
 	if o.Verdict != "absent" {
 		return graph.Resource{}, false
@@ -71,8 +71,8 @@ func (w *World) absentFrom(o graph.OwnerView) (graph.Resource, bool) {
 	return graph.Resource{}, false
 }
 
-// Elsewhere takes in objects of other namespaces, of which only those that are sought matter: the
-// graph does not get them, so nothing is concluded from the others' absence.
+// Elsewhere records where owners of s are, from objects of other namespaces. The graph does not get
+// the objects, so it concludes nothing from the absence of others.
 func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetadata]) {
 	for m := range objects {
 		if s.UIDs[m.UID] && m.Namespace != w.Namespace {
@@ -84,9 +84,9 @@ func (w *World) Elsewhere(s Sought, objects iter.Seq[*metav1.PartialObjectMetada
 	}
 }
 
-// mismatched is the namespace of the first owner that an object names, and that is in another one.
-// It is asked after the owners were looked up, when they count as gone. Empty: there is none, as
-// far as was read.
+// mismatched returns the namespace of the first owner of an object that is in another namespace
+// than the object; empty if none was found. Call it after the owners were looked up: those then
+// count as absent.
 func (w *World) mismatched(v *graph.View) string {
 	for _, o := range v.Owners {
 		if in := w.strayed(o, v.Namespace); in != "" {
@@ -96,7 +96,7 @@ func (w *World) mismatched(v *graph.View) string {
 	return ""
 }
 
-// strayed is the namespace of an owner that is in another one than the object that names it.
+// strayed returns the namespace of an owner, if it is not the one of the object that names it.
 func (w *World) strayed(o graph.OwnerView, namespace string) string {
 	if owns(o.Verdict) {
 		return ""
@@ -107,9 +107,9 @@ func (w *World) strayed(o graph.OwnerView, namespace string) string {
 	return w.elsewhere[o.UID]
 }
 
-// misnamed are objects that have the uid of an owner whose kind cannot be resolved: the reference
-// names another API group or kind than theirs, as one does that was written when the API was an
-// older one.
+// misnamed describes objects that have the uid of an owner whose kind cannot be resolved. The
+// reference names another API group or kind than theirs, as one may that was written with an older
+// API.
 func (w *World) misnamed(v *graph.View) (out []string) {
 	for _, o := range v.Owners {
 		if o.Verdict != "unresolvable" {

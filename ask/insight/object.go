@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Object is one object as people name it.
+// Object names an object.
 type Object struct {
 	Kind      string    `json:"kind"` // resource.group
 	Namespace string    `json:"namespace,omitempty"`
@@ -23,7 +23,7 @@ func objectOf(v *graph.View) Object {
 	return Object{Kind: v.Kind.String(), Namespace: v.Namespace, Name: v.Name, UID: v.UID}
 }
 
-// Short is resource.group/name, with the namespace before the name where it is another.
+// Short returns resource.group/name, with the namespace before the name unless it is the given one.
 func (o Object) Short(namespace string) string {
 	if o.Namespace == "" || o.Namespace == namespace {
 		return o.Kind + "/" + words.Printable(o.Name)
@@ -33,8 +33,8 @@ func (o Object) Short(namespace string) string {
 
 func (o Object) String() string { return o.Short("") }
 
-// byName compares objects as their Strings compare, which are made only where kinds or namespaces
-// differ. No two are the same.
+// byName compares objects by their Strings, which it makes only if kinds or namespaces differ, and
+// then by uid.
 func byName(a, b *Object) int {
 	if a.Kind == b.Kind && a.Namespace == b.Namespace {
 		if n := strings.Compare(a.Name, b.Name); n != 0 {
@@ -45,7 +45,7 @@ func byName(a, b *Object) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// viewsByName compares views as byName does their objects.
+// viewsByName is byName for views.
 func viewsByName(a, b graph.View) int {
 	if a.Kind == b.Kind && a.Namespace == b.Namespace {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
@@ -53,10 +53,10 @@ func viewsByName(a, b graph.View) int {
 	return strings.Compare(objectOf(&a).String(), objectOf(&b).String())
 }
 
-// someNames is how many objects are named where there are more of them.
+// someNames is how many of many objects are named.
 const someNames = 3
 
-// counted names some objects, and says how many more there are.
+// counted names the first objects, and says how many more there are.
 func counted(all []Object) string {
 	var names []string
 	for _, o := range all[:min(len(all), someNames)] {
@@ -65,7 +65,7 @@ func counted(all []Object) string {
 	return andMore(names, len(all))
 }
 
-// someOf names some of many.
+// someOf is counted for names.
 func someOf(names []string) string { return andMore(names[:min(len(names), someNames)], len(names)) }
 
 func andMore(names []string, of int) string {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// workloads are the kinds that run the components which take finalizers off.
+// workloads are the kinds that run the components which remove finalizers.
 var workloads = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
-// removers notes by which names the components are known that are to take finalizers off, where
-// workloads go, too.
+// removers sets, if workloads are deleted, the names of the components that have to remove
+// finalizers.
 func (w *World) removers(items []*Item) {
 	if !slices.ContainsFunc(items, (*Item).isWorkload) {
 		return
@@ -38,8 +38,8 @@ func (i *Item) isWorkload() bool {
 	return i.Outcome == Deleted && slices.Contains(workloads, i.Kind)
 }
 
-// WorkloadNamespaces are those in which workloads go, sorted, where one of them may be what takes a
-// finalizer off.
+// WorkloadNamespaces returns the namespaces in which workloads are deleted, sorted, if one of them
+// may be what removes a finalizer.
 func (p *Plan) WorkloadNamespaces() (out []string) {
 	if !slices.ContainsFunc(p.Items, func(i *Item) bool { return len(i.removers) > 0 }) {
 		return nil
@@ -53,7 +53,8 @@ func (p *Plan) WorkloadNamespaces() (out []string) {
 	return out
 }
 
-// Workloads takes in whole workloads. What waits for one that goes before it may wait for ever.
+// Workloads sets Deserted from the whole workloads: what waits for one that is deleted before it
+// may wait for ever.
 func (p *Plan) Workloads(all []unstructured.Unstructured) {
 	goes := map[types.UID]*Item{}
 	for _, i := range p.Items {
@@ -61,7 +62,7 @@ func (p *Plan) Workloads(all []unstructured.Unstructured) {
 			goes[i.UID] = i
 		}
 	}
-	running := map[string]*Item{} // the workload that goes first, by the name of a component
+	running := map[string]*Item{} // by the name of a component: its workload that is deleted first
 	for _, i := range p.Items {
 		for _, name := range i.removers {
 			first, met := running[name]

@@ -12,20 +12,20 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Orphan is an object with an owner that is gone, cannot be resolved, or is not what the reference
-// says; or one that was kept when its owners went, which has none any more.
+// Orphan is an object with an owner that is absent, cannot be resolved, or is not what the
+// reference says; or one that was kept when its owners were deleted, and has none any more.
 type Orphan struct {
 	Object
-	// Fate is what a collector does with it: delete, release (takes the reference off) or keep; or
-	// protected: nothing.
+	// Fate is what a collector does with it: delete, release (remove the reference), keep (for now),
+	// or nothing (protected).
 	Fate string `json:"fate"`
 	Why  string `json:"why"`
-	// OwnerNamespace is the namespace in which the owner lives, if that is another one: owners are
-	// looked for in the dependent's.
+	// OwnerNamespace is the namespace of the owner, if that is not the dependent's, in which owners
+	// are looked for.
 	OwnerNamespace string `json:"stray,omitempty"`
 }
 
-// Orphans are all of them, sorted.
+// Orphans returns all orphans, sorted.
 func (w *World) Orphans() []Orphan {
 	var out []Orphan
 	for v := range w.surveyed() {
@@ -49,7 +49,7 @@ func (w *World) Orphans() []Orphan {
 	return out
 }
 
-// keptBecause is why an object was kept when its owners went; empty where it was not.
+// keptBecause returns why an object was kept when its owners were deleted; empty if it was not.
 func (w *World) keptBecause(v *graph.View) string {
 	m := w.Meta(v.UID)
 	if m == nil || len(v.Owners) > 0 {
@@ -79,13 +79,13 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	return o, true
 }
 
-// isCanary tells whether an object is the one that Weir leaves alone, although its owner is gone.
+// isCanary reports whether an object is the one by which Weir finds out which collector works. Weir
+// leaves it alone although its owner is absent.
 func isCanary(v *graph.View) bool {
 	return v.Name == v1beta1.CollectorCanary && len(v.Owners) == 1 && v.Owners[0].UID == v1beta1.CollectorCanaryOwner
 }
 
-// DrawOrphans writes them by what becomes of them. Where there are none it says of what, as
-// DrawPending does.
+// DrawOrphans writes orphans by their fates. If there are none, it says where it looked.
 func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) error {
 	const most = 10 // of a fate
 	var b strings.Builder

@@ -13,27 +13,27 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Outline is an object with all that hangs below it, as lines that can be shown some at a time, and
-// what the plan of its delete says about each.
+// Outline is an object with all that is below it, as lines that can be read in parts, with what the
+// plan of its delete says about each.
 type Outline struct {
 	Plan  *Plan
 	lines []*Line // by ID; the first is the object
 }
 
-// Line is an object in an Outline, or several siblings that are of one kind and fare alike.
+// Line is an object in an Outline, or several siblings of one kind that fare alike.
 type Line struct {
 	*Node
 	ID int `json:"id"`
-	// Siblings is how many objects the line stands for; 0: it is one object.
+	// Siblings is how many objects the line stands for; 0 means that it is one object.
 	Siblings int `json:"siblings,omitempty"`
-	// Symbol, Outcome, Note and Step are what the plan says; empty where it has nothing to say
-	// about the object.
+	// Symbol, Outcome, Note and Step are what the plan says about the object; empty if it says
+	// nothing.
 	Symbol  string  `json:"symbol,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
 	Note    string  `json:"note,omitempty"`
 	Step    int     `json:"step,omitempty"`
-	// Below is how many lines hang directly below it; Goes how many objects are deleted, of it and
-	// all that hangs below it.
+	// Below is how many lines are directly below. Goes is how many objects are deleted of this line
+	// and all below.
 	Below int `json:"below,omitempty"`
 	Goes  int `json:"goes,omitempty"`
 
@@ -41,7 +41,7 @@ type Line struct {
 	below  []*Line
 }
 
-// manySiblings is how many lines may hang below one before those that are alike become one.
+// manySiblings is how many lines may be below one before alike ones are merged.
 const manySiblings = 20
 
 // outlining makes the lines of an Outline.
@@ -49,11 +49,11 @@ type outlining struct {
 	*Outline
 	world *World
 	now   time.Time
-	of    map[types.UID]*Line // those that are not Again
+	of    map[types.UID]*Line // without those that are Again
 }
 
-// Outline plays the deletion of an object, and lays the plan over the tree of what hangs below it.
-// The World is used up by it. False if there is no such object.
+// Outline plays the deletion of an object, and merges the plan with the tree below it. It returns
+// false if there is no such object. The World must not be used afterwards.
 func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, bool) {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
@@ -68,10 +68,10 @@ func (w *World) Outline(uid types.UID, d Deletion, now time.Time) (*Outline, boo
 	for _, line := range l.lines {
 		l.group(line)
 	}
-	return l.Outline, true // without what it was made from
+	return l.Outline, true // not l, which would keep the World
 }
 
-// grow adds a line for an object below another, and for all that hangs below it.
+// grow adds a line for a node below parent, and lines for all below the node.
 func (l *outlining) grow(n *Node, parent *Line) {
 	line := l.add(n, parent)
 	dependents := n.Dependents
@@ -81,7 +81,7 @@ func (l *outlining) grow(n *Node, parent *Line) {
 	}
 }
 
-// add adds a line for an object below another.
+// add adds a line for a node below parent.
 func (l *outlining) add(n *Node, parent *Line) *Line {
 	line := &Line{Node: n, ID: len(l.lines), parent: parent}
 	l.lines = append(l.lines, line)
@@ -94,8 +94,9 @@ func (l *outlining) add(n *Node, parent *Line) *Line {
 	return line
 }
 
-// lay puts the plan over the lines. What goes without hanging below the object in the tree gets a
-// line of its own: below an owner of it that goes, too; or else below what takes it along.
+// lay merges the plan into the lines. An object of the plan that is not in the tree gets a line
+// below one of its owners; if none has a line, below the namespace or definition that it is deleted
+// with, or else below the root.
 func (l *outlining) lay() {
 	var rest []*Item
 	waiting := map[types.UID]bool{}
@@ -129,7 +130,7 @@ func (l *outlining) lay() {
 			l.add(l.world.nodeOf(i, l.now), parent).tell(i)
 		}
 	}
-	reach := func(from int) { // all that hangs below lines, new ones among them
+	reach := func(from int) { // adds what is below lines, also below those that it adds
 		for ; from < len(l.lines) && len(below) > 0; from++ {
 			line := l.lines[from]
 			for _, i := range below[line.UID] {
@@ -146,7 +147,7 @@ func (l *outlining) lay() {
 	}
 }
 
-// nodeOf is the object of an item as it was read.
+// nodeOf returns the node for the object of an item, as it was read.
 func (w *World) nodeOf(i *Item, now time.Time) *Node {
 	m := w.metaAt(i.at)
 	n := &Node{Object: i.Object, Age: ageOf(m, now)}
@@ -166,7 +167,8 @@ func (line *Line) tell(i *Item) {
 	line.Note = i.note(Style{})
 }
 
-// count tells of each line what hangs below it: lines stand behind the one that they hang below.
+// count sets Below and Goes. It goes backward, because lines come after the one that they are
+// below.
 func (l *outlining) count() {
 	for _, line := range slices.Backward(l.lines) {
 		line.Below = len(line.below)
@@ -179,7 +181,7 @@ func (l *outlining) count() {
 	}
 }
 
-// rank is where lines stand among their siblings: first what needs attention.
+// rank orders lines among their siblings: those first that need attention.
 func rank(symbol string) int {
 	switch symbol {
 	case "!":
@@ -194,7 +196,7 @@ func rank(symbol string) int {
 	return 4
 }
 
-// bySight is the order in which lines are shown.
+// bySight compares lines for display.
 func bySight(a, b *Line) int {
 	if n := rank(a.Symbol) - rank(b.Symbol); n != 0 {
 		return n
@@ -205,7 +207,7 @@ func bySight(a, b *Line) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), a.ID-b.ID)
 }
 
-// like is what lines that become one have in common.
+// like is what lines have in common that are merged.
 type like struct {
 	symbol, kind, state string
 	again               bool
@@ -213,8 +215,7 @@ type like struct {
 
 func (line *Line) like() like { return like{line.Symbol, line.Kind, line.State, line.Again} }
 
-// group sorts what hangs below a line, what needs attention first, and makes one line of those that
-// are alike where there are many.
+// group sorts the lines below a line. If there are many, it merges those that are alike.
 func (l *outlining) group(line *Line) {
 	slices.SortFunc(line.below, bySight)
 	if len(line.below) <= manySiblings {
@@ -248,7 +249,7 @@ func (l *outlining) group(line *Line) {
 	line.below, line.Below = grouped, len(grouped)
 }
 
-// alikes are lines that are alike and follow each other. Sorted as they are, these are few.
+// alikes yields runs of alike lines. Sorted lines have few runs.
 func alikes(all []*Line) iter.Seq[[]*Line] {
 	return func(yield func([]*Line) bool) {
 		for len(all) > 0 {
@@ -264,10 +265,11 @@ func alikes(all []*Line) iter.Seq[[]*Line] {
 	}
 }
 
-// Root is the line of the object that the outline is about.
+// Root returns the line of the object that the outline is about.
 func (o *Outline) Root() *Line { return o.lines[0] }
 
-// Lines are some of the lines directly below one; nil if there is no such line.
+// Lines returns count of the lines directly below a line, beginning at from; nil if there is no
+// such line.
 func (o *Outline) Lines(below, from, count int) []*Line {
 	if below < 0 || below >= len(o.lines) {
 		return nil
@@ -277,7 +279,7 @@ func (o *Outline) Lines(below, from, count int) []*Line {
 	return all[from:min(len(all), from+max(count, 0))]
 }
 
-// Cell is a line in a drawing in which what goes with it has room by number.
+// Cell is a line in a drawing in which lines have areas in proportion to Goes.
 type Cell struct {
 	*Line
 	Cells []*Cell `json:"cells,omitempty"`
@@ -287,11 +289,10 @@ type Cell struct {
 const (
 	mostDeep   = 24
 	mostCells  = 600
-	leastShare = 400 // what is less than this part of all would be no wider than a hair
+	leastShare = 400 // the part of the whole below which a cell would be too thin to see
 )
 
-// Cells are the lines that are wide enough to be seen, from the object on. Those that are not are
-// room in the cell above them.
+// Cells returns the lines that are wide enough to be seen, from the root down.
 func (o *Outline) Cells() *Cell {
 	left := mostCells
 	var cut func(line *Line, depth int) *Cell
@@ -301,7 +302,9 @@ func (o *Outline) Cells() *Cell {
 		if depth == mostDeep {
 			return c
 		}
-		wide := slices.DeleteFunc(slices.Clone(line.below), func(d *Line) bool { return d.Goes == 0 || d.Goes*leastShare < o.Root().Goes })
+		wide := slices.DeleteFunc(slices.Clone(line.below), func(d *Line) bool {
+			return d.Goes == 0 || d.Goes*leastShare < o.Root().Goes
+		})
 		slices.SortStableFunc(wide, func(a, b *Line) int { return cmp.Compare(b.Goes, a.Goes) })
 		for _, d := range wide {
 			if left > 0 {

@@ -20,23 +20,23 @@ import (
 // Ending is an object that is being deleted.
 type Ending struct {
 	Object
-	// Since is how long it has been terminating; empty if it is not known.
+	// Since is how long it has been terminating; empty if that is not known.
 	Since string `json:"since,omitempty"`
-	// Waits says for what it waits, and Blockers are the first of the objects among that.
+	// Waits says what it waits for; Blockers are the first of these objects.
 	Waits    string   `json:"waits"`
 	Blockers []Object `json:"blockers,omitempty"`
 
 	at time.Time
 }
 
-// Group is what waits for the same to act.
+// Group is what waits for one actor.
 type Group struct {
 	Actor string   `json:"actor"`
 	Items []Ending `json:"items"`
 }
 
-// Pending is all that is being deleted, by who has to act: groups with the oldest object first, and
-// so within each.
+// Pending returns all objects that are being deleted, grouped by who has to act. Groups, and the
+// objects in them, are sorted by age, the oldest first.
 func (w *World) Pending(now time.Time) []Group {
 	groups, waits := map[string]*Group{}, w.explain(now)
 	for v := range w.surveyed() {
@@ -66,7 +66,7 @@ func (w *World) Pending(now time.Time) []Group {
 	return out
 }
 
-// Ends tells whether anything is being deleted.
+// Ends reports whether anything is being deleted.
 func (w *World) Ends() bool {
 	for v := range w.surveyed() {
 		if v.Deleting {
@@ -89,7 +89,8 @@ func (w *World) ending(v *graph.View, now time.Time) Ending {
 	return e
 }
 
-// deletedAt is when the deletion was asked for: deletionTimestamp is when the grace period is over.
+// deletedAt returns when the delete was requested: deletionTimestamp is the end of the grace
+// period.
 func deletedAt(m *metav1.PartialObjectMetadata) time.Time {
 	at := m.DeletionTimestamp.Time
 	if g := m.DeletionGracePeriodSeconds; g != nil {
@@ -98,26 +99,26 @@ func deletedAt(m *metav1.PartialObjectMetadata) time.Time {
 	return at
 }
 
-// Cause is one reason for which an object is as it is.
+// Cause is one reason why an object is as it is.
 type Cause struct {
 	What string `json:"what"`
-	// Actor has to act before anything changes. Empty where none has to.
+	// Actor has to act before anything changes; empty if nobody has to.
 	Actor string `json:"actor,omitempty"`
-	// Evidence is what it rests on, as it was found; nothing here is more than that.
+	// Evidence is what was found that speaks for it; it proves nothing beyond that.
 	Evidence []string `json:"evidence,omitempty"`
 	// Look is a command that shows more.
 	Look    string   `json:"look,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
 
-	finalizer string      // that it is about,
-	holder    Object      // and what carries it
+	finalizer string      // the finalizer that it is about
+	holder    Object      // the object with that finalizer
 	manager   string      // the field manager that wrote it
 	about     subject     // what else it is about
-	refused   refusal     // who refuses what a controller asks for
+	refused   refusal     // who refuses the request of a controller
 	braked    bool        // a person has to decide first
-	shared    bool        // it is one of many for the same thing that the object waits for
-	endless   bool        // what it waits for waits for it
-	uids      []types.UID // of all that it is about, as far as that matters: what was said about these belongs to it
+	shared    bool        // one of many for the same thing that the object waits for
+	endless   bool        // the object is in a cycle of objects that wait for each other
+	uids      []types.UID // the objects that it is about; Events about these are its evidence
 }
 
 // subject is what a cause is about, besides finalizers.
@@ -125,18 +126,18 @@ type subject uint8
 
 const (
 	aboutOther    subject = iota
-	aboutContent          // of a namespace, or of a definition
-	aboutStopping         // of a pod
+	aboutContent          // the content of a namespace or a definition
+	aboutStopping         // a pod that stops
 )
 
-// explanation tells why terminating objects are still there. An object may wait for itself: a
-// definition for its instance, which owns the definition. So each object is explained once.
+// explanation finds out why terminating objects still exist. An object may wait for itself, as a
+// definition for its instance that owns the definition, so each object is explained once.
 type explanation struct {
 	*World
 	now  time.Time
 	told map[types.UID][]Cause
-	open map[types.UID]bool // objects whose causes are being looked for
-	home map[string]bool    // namespaces that there are; nil: that is not known
+	open map[types.UID]bool // objects that are being explained
+	home map[string]bool    // the existing namespaces; nil: they are not known
 }
 
 func (w *World) explain(now time.Time) *explanation {
@@ -148,15 +149,15 @@ func (w *World) explain(now time.Time) *explanation {
 				home[v.Name] = true
 			}
 		}
-		if home["default"] { // which every cluster has
+		if home["default"] { // every cluster has it, so the list is complete
 			e.home = home
 		}
 	}
 	return e
 }
 
-// of are the causes for which an object is still there. An object that is being explained has one
-// that is endless.
+// of returns why an object still exists. For an object that is being explained already, it returns
+// an endless cause.
 func (w *explanation) of(v *graph.View) []Cause {
 	if w.open[v.UID] {
 		return []Cause{{Actor: whoBreaksACycle, endless: true}}
@@ -177,8 +178,7 @@ const (
 		"or the owner's finalizer foregroundDeletion"
 )
 
-// waits are the causes for which a terminating object is still there, as far as metadata and the
-// graph tell.
+// waits returns why a terminating object still exists, as far as metadata and the graph tell.
 func (w *explanation) waits(v *graph.View) (out []Cause) {
 	if w.home != nil && v.Namespace != "" && !w.home[v.Namespace] {
 		out = append(out, noHome(v.Namespace))
@@ -211,13 +211,15 @@ func (w *explanation) waits(v *graph.View) (out []Cause) {
 	return out
 }
 
-// stopping is a pod that is given time to stop, whatever else holds it.
+// stopping returns the cause that a pod has time to stop, if it has.
 func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
 	m := w.Meta(v.UID)
-	if v.Kind != pods || m == nil || m.DeletionTimestamp == nil || m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0 {
+	if v.Kind != pods || m == nil || m.DeletionTimestamp == nil || m.DeletionGracePeriodSeconds == nil ||
+		*m.DeletionGracePeriodSeconds == 0 {
 		return Cause{}, false
 	}
-	c := Cause{What: "its grace period is over, and its node has not confirmed that it has stopped", Actor: "the kubelet of its node", about: aboutStopping,
+	c := Cause{What: "its grace period is over, and its node has not confirmed that it has stopped",
+		Actor: "the kubelet of its node", about: aboutStopping,
 		Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide", v.Namespace, v.Name)}
 	if left := m.DeletionTimestamp.Sub(now); left > 0 {
 		c.What, c.Look = fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), ""
@@ -225,12 +227,11 @@ func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
 	return c, true
 }
 
-// mostLeaves bounds how many of the objects that block an owner are looked at to tell who has to
-// act.
+// mostLeaves bounds the blockers of an owner that are examined to tell who has to act.
 const mostLeaves = 1000
 
-// blocked is an object that is deleted foreground: a cause for each who has to act on what it waits
-// for.
+// blocked returns the causes of an object that is deleted foreground: one for each actor on what it
+// waits for.
 func (w *explanation) blocked(v *graph.View) []Cause {
 	leaves := w.blockers(v.UID)
 	look := treeCommand(v)
@@ -240,7 +241,9 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 			"remove its finalizer", cmp.Or(c.refused.look, look)
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
-			c.Objects, c.Evidence = ring[:min(len(ring), someNames)], []string{"Weir's collector breaks such a cycle; the built-in one does not, once all objects in it are being deleted"}
+			c.Objects, c.Evidence = ring[:min(len(ring), someNames)],
+				[]string{"Weir's collector breaks such a cycle; " +
+					"the built-in one does not, once all objects in it are being deleted"}
 		} else if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
 			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
 		}
@@ -264,7 +267,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 		case s.cause.endless:
 			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
 		case !first.Deleting:
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s", objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
+			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s",
+				objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
 		case s.cause.finalizer != "":
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s",
 				s.cause.holder.Short(v.Namespace), s.cause.finalizer))
@@ -274,8 +278,8 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	return out
 }
 
-// blockers are the objects at the end of the chain of what an owner waits for: they block, and wait
-// for no dependent themselves. Sorted.
+// blockers returns the ends of the chains of dependents that block an owner: those that wait for no
+// dependent themselves, sorted.
 func (w *World) blockers(uid types.UID) (out []Object) {
 	met := map[types.UID]bool{uid: true}
 	todo := []types.UID{uid}
@@ -298,15 +302,15 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 	return out
 }
 
-// blocks tells whether an owner waits for a dependent, as far as references tell.
+// blocks reports whether an owner waits for a dependent, as far as references tell.
 func blocks(d *graph.View, owner types.UID) bool {
 	return slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
 		return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
 	})
 }
 
-// blocksInRing are the dependents that block an owner for which they wait themselves, where nothing
-// else blocks it. Sorted.
+// blocksInRing returns the dependents that block an owner while they wait for it, sorted. It is for
+// owners that nothing else blocks.
 func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	for _, d := range w.Graph.Dependents(uid) {
 		if blocks(&d, uid) {
@@ -317,8 +321,8 @@ func (w *World) blocksInRing(uid types.UID) (out []Object) {
 	return out
 }
 
-// orphaning is an object whose dependents are being orphaned: a cause for each who has to act on
-// the references that are left.
+// orphaning returns the causes of an object whose dependents are being orphaned: one for each actor
+// on the references that are left.
 func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 	dependents := w.Graph.Dependents(v.UID)
 	if len(dependents) == 0 {
@@ -356,7 +360,7 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 	return out
 }
 
-// finalizer is one that neither the collector nor Weir's graph takes off.
+// finalizer returns the cause that a finalizer is, which neither the collector nor Weir removes.
 func (w *World) finalizer(v *graph.View, name string) Cause {
 	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name, holder: objectOf(v)}
 	if f, ok := KnownFinalizer(name); ok {
@@ -365,11 +369,13 @@ func (w *World) finalizer(v *graph.View, name string) Cause {
 		if v.Namespace == "" {
 			look = strings.Replace(look, " -n NAMESPACE", "", 1)
 		}
-		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace, "TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(look)
+		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace,
+			"TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(look)
 	}
 	if by, ok := writer(w.Meta(v.UID), name); ok {
 		c.manager = by.Manager
-		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s", by.Manager, cmp.Or(by.Time, "an unknown time")))
+		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s",
+			by.Manager, cmp.Or(by.Time, "an unknown time")))
 	}
 	return c
 }
@@ -381,7 +387,7 @@ func actorOf(finalizer string) string {
 	return "the component behind the finalizer " + finalizer
 }
 
-// treeCommand is a call of ours that shows more about an object.
+// treeCommand returns a kubectl weir command that shows more about an object.
 func treeCommand(v *graph.View) string {
 	if v.Namespace == "" {
 		return "kubectl weir tree " + words.Object(v.Kind.String(), v.Name)
@@ -397,8 +403,8 @@ func scope(namespace string) string {
 	return fmt.Sprintf("in the namespace %s (-A asks about the cluster)", namespace)
 }
 
-// DrawPending writes groups. Where there are none it says of what: of the namespace, or of the
-// cluster if that is empty.
+// DrawPending writes groups. If there are none, it says where it looked: in the namespace, or in
+// the cluster if that is empty.
 func DrawPending(out io.Writer, groups []Group, namespace string, style Style) error {
 	const most = 10 // of a group
 	var b strings.Builder
@@ -408,7 +414,7 @@ func DrawPending(out io.Writer, groups []Group, namespace string, style Style) e
 		}
 		objects := map[types.UID]bool{}
 		for _, e := range g.Items {
-			objects[e.UID] = true // one may wait for the same actor for several reasons
+			objects[e.UID] = true // an object may wait for one actor for several reasons
 		}
 		fmt.Fprintf(&b, "%s for %s:\n", words.Count(len(objects), "waits", "wait"), g.Actor)
 		shown := g.Items

@@ -23,7 +23,7 @@ var (
 // cleanup is the finalizer by which a definition waits for its instances.
 const cleanup = "customresourcecleanup.apiextensions.k8s.io"
 
-// Propagations are those that a delete can ask for, by their names in kubectl's --cascade.
+// Propagations maps the values of kubectl's --cascade to propagations.
 var Propagations = map[string]metav1.DeletionPropagation{
 	"background": metav1.DeletePropagationBackground,
 	"foreground": metav1.DeletePropagationForeground,
@@ -33,25 +33,24 @@ var Propagations = map[string]metav1.DeletionPropagation{
 // Deletion is what a user is about to do.
 type Deletion struct {
 	Roots []types.UID
-	// Garbage says that Roots are garbage, which collectors delete without being asked: see
-	// World.Garbage.
+	// Garbage says that Roots are garbage, which a collector deletes: see World.Garbage.
 	Garbage bool
-	// Decided says that a person has decided about Roots: no brake holds them.
+	// Decided says that a person has approved the deletion of Roots, so no brake holds them.
 	Decided     bool
 	Propagation metav1.DeletionPropagation
-	// GracePeriodSeconds is how long Roots may take to stop; nil: as they say themselves.
+	// GracePeriodSeconds is how long Roots may take to stop; nil: as their specs say.
 	GracePeriodSeconds *int64
-	// Enforce is what policies say about the deletion of an object, as the DELETE leaves it; nil:
-	// nothing is known of policies.
+	// Enforce returns what policies say about the deletion of an object, as the DELETE leaves it; nil
+	// if nothing is known of policies.
 	Enforce func(graph.View) Enforcement
-	// Protects is why a policy refuses a collector the delete of an object, which is then released
-	// from its owners; empty where none does. doubt is why that is not known. nil: nothing is known
-	// of policies.
+	// Protects returns why a policy refuses a collector the delete of an object, which is then
+	// released from its owners; why is empty if none does. doubt is why that is not known. nil:
+	// nothing is known of policies.
 	Protects func(graph.View) (why, doubt string)
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
-	// Waves are the kinds in the order in which the content of a namespace goes: each function
-	// tells the wave of an object, counted from 0. nil: pods, then the rest.
+	// Waves returns, for a namespace, a function that returns in which wave an object is deleted, from
+	// 0. nil: pods first, then the rest.
 	Waves func(namespace string) func(graph.View) int
 }
 
@@ -61,9 +60,9 @@ type Outcome string
 // The outcomes.
 const (
 	Deleted  Outcome = "delete"
-	Released Outcome = "release" // stays, and loses references to owners that go
-	Unknown  Outcome = "unknown" // stays as far as can be told: something about it could not be read, or resolved
-	Stuck    Outcome = "stuck"   // its deletion begins and does not end by itself, and not by finalizers coming off
+	Released Outcome = "release" // stays, and loses references to owners that are deleted
+	Unknown  Outcome = "unknown" // stays as far as is known: something about it could not be read, or resolved
+	Stuck    Outcome = "stuck"   // its deletion begins, and does not end even when finalizers are removed
 )
 
 // Item is what becomes of one object, and why.
@@ -71,76 +70,76 @@ type Item struct {
 	Object
 	Outcome Outcome `json:"outcome"`
 	Why     string  `json:"why,omitempty"`
-	// Step is when: what has a higher one goes because of, or after, what it depends on. Objects
-	// that do not depend on each other go in any order.
+	// Step orders items: one with a higher step is deleted because of, or after, what it depends on.
+	// Objects that do not depend on each other are deleted in any order.
 	Step int `json:"step"`
-	// Stage counts how often finalizers that others must take off have to come off before that; 0:
-	// it happens at once.
+	// Stage counts how often others have to remove finalizers before that; 0 means that it happens at
+	// once.
 	Stage int `json:"stage,omitempty"`
-	// Finalizers are those that others must take off before it goes.
+	// Finalizers are those that others must remove before it is gone.
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Deserted is why nothing may be left that takes them off; empty if nothing tells that.
+	// Deserted is why nothing may be left that removes them; empty if that is not known.
 	Deserted    string                     `json:"deserted,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
-	Policy      string                     `json:"policy,omitempty"` // that decides its propagation
+	Policy      string                     `json:"policy,omitempty"` // the one that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
-	// Archive is the policy by which it is recorded before it goes, with all that goes with it.
+	// Archive is the policy by which it is recorded before it is deleted, with all that is deleted
+	// with it.
 	Archive string `json:"archive,omitempty"`
 	// Brake is why a brake holds it until a person decides; empty if none does.
 	Brake string `json:"brake,omitempty"`
-	// Contested is why it is not known whether it goes, although all is known: it depends on which
-	// of two things comes first.
+	// Contested is why it is not known whether it is deleted, although all was read: it depends on
+	// which of two events comes first.
 	Contested string `json:"contested,omitempty"`
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
-	// GracePeriodSeconds is how long a pod may take to stop; absent where it is not known, or not a
-	// pod's.
+	// GracePeriodSeconds is how long a pod may take to stop; nil if that is not known, or it is no
+	// pod.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-	// Volume is what becomes of the volume of a claim; nil where it has none that is known, or is
-	// no claim.
+	// Volume is what becomes of the volume of a claim; nil if it is no claim, or its volume is not
+	// known.
 	Volume *Volume `json:"volume,omitempty"`
-	// CreatedAgainBy is its controller, if that lives on: it is likely to make the object again.
+	// CreatedAgainBy is its controller, if that stays: it is likely to create the object again.
 	CreatedAgainBy *Object `json:"anew,omitempty"`
 
 	at         graph.Handle
-	stuck      string // why it never goes, where the graph does not know
-	fresh      int    // the step in which the decision about it changed last
-	written    int    // the step in which it was written last
+	stuck      string // why it stays, if the graph does not know
+	fresh      int    // the last step in which the decision about it may have changed
+	written    int    // the last step in which it was written
 	owners     []types.UID
-	keepers    []types.UID // owners that go, of which a policy keeps it
-	controller types.UID   // the one of them that makes it; empty if none does
-	removers   []string    // names of the components that are to take finalizers off
-	via        types.UID   // what takes it along without owning it: its namespace, its definition
+	keepers    []types.UID // deleted owners whose policy keeps it
+	controller types.UID   // the owner that is its controller; empty if none is
+	removers   []string    // names of the components that have to remove finalizers
+	via        types.UID   // the namespace or definition that it is deleted with
 }
 
-// Verdict is what policies, or the API server, say about the delete of one of the objects that are
-// asked about.
+// Verdict is what policies, or the API server, say about the delete of a root.
 type Verdict struct {
 	Object  Object `json:"object"`
 	Refused bool   `json:"refused"`
-	// By is who refuses; empty: a policy.
+	// By is who refuses; empty if that is a policy.
 	By       string   `json:"by,omitempty"`
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Confirm is a command that confirms the delete for exactly what goes with it now, without
-	// flags that say which cluster; empty where that is not asked for.
+	// Confirm is a command that confirms the delete for exactly what is deleted with it now, without
+	// flags that select the cluster; empty if no confirmation is asked for.
 	Confirm string `json:"confirm,omitempty"`
-	// Protected are all objects that go along and that a policy protects, where these were asked
-	// for.
+	// Protected are all objects that policies protect among those that would also be deleted, if these
+	// were asked for.
 	Protected []Protected `json:"protected,omitempty"`
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// Protected is an object that goes along and that a policy protects.
+// Protected is an object that a policy protects and that would also be deleted.
 type Protected struct {
 	Object string `json:"object"`
 	By     string `json:"by"`
-	// Confirm is a command that confirms its delete, without flags that say which cluster; empty:
+	// Confirm is a command that confirms its delete, without flags that select the cluster; empty if
 	// none does.
 	Confirm string `json:"confirm,omitempty"`
 }
 
-// WithFlags has the commands that are shown carry flags, which say of which cluster they are.
+// WithFlags appends flags that select the cluster to the commands of the plan.
 func (p *Plan) WithFlags(flags string) {
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
@@ -157,33 +156,33 @@ func (p *Plan) WithFlags(flags string) {
 
 // Plan is what a deletion would do.
 type Plan struct {
-	// Held is the HeldCollection of which it is shown what goes if a person decides so; empty:
-	// deletes that a client asks for.
+	// Held is the HeldCollection whose deletions, if a person approves them, the plan shows; empty if
+	// a client requests the deletes.
 	Held        string                     `json:"held,omitempty"`
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation"`
-	// GracePeriodSeconds is how long Roots may take to stop; nil: as they say themselves.
+	// GracePeriodSeconds is how long Roots may take to stop; nil: as their specs say.
 	GracePeriodSeconds *int64   `json:"gracePeriodSeconds,omitempty"`
 	Items              []*Item  `json:"items"`
 	Unread             []Unread `json:"unread,omitempty"`
 }
 
-// Totals are how many objects have which outcome.
+// Totals counts objects by outcome.
 type Totals struct {
 	Deleted      int `json:"deleted"`
-	Held         int `json:"held"`   // of Deleted: carry finalizers that others must take off
+	Held         int `json:"held"`   // of Deleted: with finalizers that others must remove
 	Braked       int `json:"braked"` // of Deleted: held by a brake until a person decides
 	Later        int `json:"later"`
-	Volumes      int `json:"volumes,omitempty"` // whose data goes with claims
-	CreatedAgain int `json:"anew"`              // of Deleted: their controllers live on
+	Volumes      int `json:"volumes,omitempty"` // whose data is deleted with claims
+	CreatedAgain int `json:"anew"`              // of Deleted: their controllers stay
 	Released     int `json:"released"`
 	Unknown      int `json:"unknown"`
-	Refused      int `json:"refused"`             // of the objects that are asked about
+	Refused      int `json:"refused"`             // of the roots
 	Forbidden    int `json:"forbidden,omitempty"` // of Refused: by the API server
 	Stuck        int `json:"stuck"`
 	Doubtful     int `json:"doubtful"` // it is not known what policies say about their deletion
-	// Contested are those of which it depends on what comes first whether they go.
+	// Contested are those for which it depends on the order of events whether they are deleted.
 	Contested int `json:"contested"`
 	Steps     int `json:"steps"`
 }
@@ -238,24 +237,24 @@ func (p *Plan) Totals() (t Totals) {
 	return t
 }
 
-// part is what takes along more than its dependents: a namespace, or a definition.
+// part is a namespace or a definition, with which more than its dependents is deleted.
 type part struct {
 	item        *Item
 	view        graph.View
 	propagation metav1.DeletionPropagation
 
 	begun, over bool
-	waves       []wave         // that are still to begin
-	open        []graph.Handle // what it takes along, and what is not gone yet
+	waves       []wave         // those that have not begun
+	open        []graph.Handle // the objects of begun waves that are not gone yet
 }
 
-// wave are objects that a namespace or a definition takes along at once.
+// wave are the objects of a namespace or a definition that are deleted at once.
 type wave struct {
 	why     string
 	objects []graph.View
 }
 
-// Plan plays a deletion. The World is used up by it.
+// Plan plays a deletion. The World must not be used afterwards.
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
 	c.protects, c.waves = d.Protects, d.Waves
@@ -283,7 +282,7 @@ func (w *World) Plan(d Deletion) *Plan {
 		i.Why = "asked for"
 		switch v.Kind {
 		case namespaces, definitions:
-			c.takesAlong(i, &v, d.Propagation)
+			c.terminate(i, &v, d.Propagation)
 		default:
 			c.delete(i, &v, d.Propagation)
 		}
@@ -291,11 +290,11 @@ func (w *World) Plan(d Deletion) *Plan {
 	c.run()
 	p.Items = c.end()
 	w.removers(p.Items)
-	p.Unread = w.Unread() // policies may have missed something on the way
+	p.Unread = w.Unread() // after the play: policies may have missed something meanwhile
 	return p
 }
 
-// drain sorts what is in a namespace into the waves in which it goes.
+// drain sets the waves in which the content of a namespace is deleted.
 func (c *playing) drain(l *part) {
 	of := func(v graph.View) int {
 		if v.Kind == pods {
@@ -319,7 +318,7 @@ func (c *playing) drain(l *part) {
 	}
 }
 
-// instances are all objects of a definition, which go at once.
+// instances sets the one wave of a definition: all its instances.
 func (c *playing) instances(l *part) {
 	l.item.Propagation = l.propagation
 	all := wave{why: "of the definition"}
@@ -327,12 +326,12 @@ func (c *playing) instances(l *part) {
 	l.waves = []wave{all}
 }
 
-// advance has each namespace and definition go on with its next wave whose last one is gone, or
-// with its own end, and tells whether any did. Stuck: nothing goes any more, so the next waves
-// begin although objects are left.
+// advance begins the next wave of each namespace and definition whose last wave is gone, or ends it
+// if it has no more, and reports whether any advanced. With stuck, nothing else happens any more,
+// so next waves begin although objects are left.
 func (c *playing) advance(stuck bool) (goesOn bool) {
 	step := c.step + 1
-	for n := 0; n < len(c.later); n++ { // further ones come meanwhile
+	for n := 0; n < len(c.later); n++ { // c.later may grow meanwhile
 		l := c.later[n]
 		if l.over {
 			continue
@@ -353,7 +352,7 @@ func (c *playing) advance(stuck bool) (goesOn bool) {
 		}
 		goesOn, c.step = true, step
 		if len(l.waves) > 0 {
-			c.takeAlong(l)
+			c.deleteWave(l)
 			continue
 		}
 		l.over = true
@@ -368,15 +367,15 @@ func (c *playing) advance(stuck bool) (goesOn bool) {
 	return goesOn
 }
 
-// takeAlong deletes the objects of the next wave of a namespace or a definition.
-func (c *playing) takeAlong(l *part) {
+// deleteWave deletes the objects of the next wave of a namespace or a definition.
+func (c *playing) deleteWave(l *part) {
 	next := l.waves[0]
 	l.waves = l.waves[1:]
 	for _, v := range next.objects {
 		at := c.world.Graph.Handle(v.UID)
 		now, ok := c.world.Graph.FindAt(at)
 		if !ok {
-			continue // it went with an owner
+			continue // it was deleted with an owner
 		}
 		l.open = append(l.open, at)
 		i := c.item(at)
@@ -387,12 +386,13 @@ func (c *playing) takeAlong(l *part) {
 			c.delete(i, &now, metav1.DeletePropagationBackground)
 		} else {
 			i.Outcome, i.Stage = Deleted, c.stage
-			c.write(i, &now, now.Finalizers) // goes when what holds it comes off
+			c.write(i, &now, now.Finalizers) // it is gone when its finalizers are removed
 		}
 	}
 }
 
-// end looks at what is left when nothing happens any more, and sorts everything by when it happens.
+// end determines what is left when nothing happens any more, and sorts the items by when they
+// happen.
 func (c *playing) end() []*Item {
 	for _, l := range c.later {
 		l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) })
@@ -402,7 +402,7 @@ func (c *playing) end() []*Item {
 		}
 	}
 	for _, i := range c.order {
-		if i.Outcome == "" { // only met on the way
+		if i.Outcome == "" { // nothing happens to it
 			continue
 		}
 		if i.Outcome == Deleted && c.world.Graph.Has(i.at) {
@@ -420,13 +420,13 @@ func (c *playing) end() []*Item {
 	c.contest()
 	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })
 	renumber(items)
-	// Those of one step stay in the order in which the graph told of them, which is that of the
-	// lists: by name, mostly.
+	// Items of one step stay in the order in which the graph returned them, mostly that of the lists:
+	// by name.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Or(a.Stage-b.Stage, a.Step-b.Step) })
 	return items
 }
 
-// renumber counts only the steps in which something happens that is told.
+// renumber counts only steps in which something happens.
 func renumber(items []*Item) {
 	met := map[int]int{}
 	for _, i := range items {

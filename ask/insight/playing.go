@@ -17,18 +17,18 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// playing plays a deletion. The graph decides as it does in the collector; what it asks for is done
-// at once.
+// playing plays a deletion: it has the graph decide as in the collector, and carries out at once
+// what the graph asks for.
 //
-// It goes in steps: all that can happen happens, and what follows from it is the next step. When
-// nothing more happens, objects may be left that are held by finalizers which neither the collector
-// nor Weir takes off. They are noted, and it goes on as if those came off: that is the next stage.
+// All that can happen in a step happens; what follows from it is the next step. When nothing more
+// happens, objects may be left with finalizers that neither the collector nor Weir removes. These
+// are noted and removed, which begins the next stage.
 type playing struct {
 	world   *World
 	enforce func(graph.View) Enforcement // nil: nothing is known of policies
-	next    []*Item                      // whose decision may have changed
-	items   []*Item                      // by the handles of their objects, which stay good: nothing comes into the graph meanwhile
-	order   []*Item                      // as they were met
+	next    []*Item                      // those whose decision may have changed
+	items   []*Item                      // by handle; handles stay good, because no object is added meanwhile
+	order   []*Item                      // in the order in which they were met
 	step    int
 	stage   int
 	held    map[types.UID]*Item
@@ -38,42 +38,45 @@ type playing struct {
 	protects func(graph.View) (why, doubt string)        // nil: nothing is known of policies
 	waves    func(namespace string) func(graph.View) int // see Deletion
 
-	approved map[types.UID]bool   // objects that no brake holds: a person has decided
-	draining map[string]bool      // namespaces that are being drained: no brake holds what is in them
-	braked   map[types.UID]braked // what brakes hold, and how it goes on then
+	approved map[types.UID]bool   // objects that no brake holds, because a person has approved their deletion
+	draining map[string]bool      // namespaces that are being drained: no brake holds their content
+	braked   map[types.UID]braked // the deletions that brakes hold
 
-	told    []graph.Handle // room for what the graph tells
-	decided []graph.Action // room for what it decides
-	done    []*Item        // room for the next step's items
-	seen    graph.View     // room for the object that something happens to
+	told    []graph.Handle // a buffer for the handles that the graph returns
+	decided []graph.Action // a buffer for its decisions
+	done    []*Item        // a buffer for the items of the next step
+	seen    graph.View     // a buffer for the object that something happens to
 }
 
 // Enforcement is what a policy says about the deletion of an object.
 type Enforcement struct {
-	Propagation metav1.DeletionPropagation // empty: as was asked
-	// Keeps tells which kinds of dependents lose their reference to the object instead; nil: none.
+	Propagation metav1.DeletionPropagation // empty: as requested
+	// Keeps reports for which kinds dependents lose their reference to the object instead of being
+	// deleted; nil: for none.
 	Keeps func(schema.GroupResource) bool
 	By    string
-	// Limit is how many objects may also be deleted before the deletion is held, by the policy
-	// LimitBy; nil: any number.
+	// Limit is how many objects may also be deleted before LimitBy, a policy, holds the deletion; nil:
+	// any number.
 	Limit   *int
 	LimitBy string
-	// Unheld is why it is not certain that the deletion is held then; empty: it is.
+	// Unheld is why it is not certain that the deletion is then held; empty if it is.
 	Unheld string
-	// Archive is the policy by which the object is recorded before it goes, with all that goes with
-	// it; empty: none has it recorded.
+	// Archive is the policy by which the object is recorded before it is deleted, with all that is
+	// deleted with it; empty if none is.
 	Archive string
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string
 }
 
 func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
-	return &playing{world: w, enforce: enforce, items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{}, rv: 1 << 62,
-		approved: map[types.UID]bool{}, draining: map[string]bool{}, braked: map[types.UID]braked{}}
+	return &playing{
+		world: w, enforce: enforce, rv: 1 << 62,
+		items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{},
+		approved: map[types.UID]bool{}, draining: map[string]bool{}, braked: map[types.UID]braked{},
+	}
 }
 
-// item is what is said about an object; it is made at the first time that something about it may
-// change.
+// item returns the item of an object. It is made when something about the object may first change.
 func (c *playing) item(at graph.Handle) *Item {
 	if c.items[at] == nil {
 		c.items[at] = &Item{at: at}
@@ -81,7 +84,7 @@ func (c *playing) item(at graph.Handle) *Item {
 	return c.items[at]
 }
 
-// meet fills an item in, when something happens to the object: as it was then.
+// meet fills in an item when something first happens to the object, as the object is then.
 func (c *playing) meet(i *Item, v *graph.View) {
 	if i.Name != "" {
 		return
@@ -96,37 +99,37 @@ func (c *playing) meet(i *Item, v *graph.View) {
 	c.order = append(c.order, i)
 }
 
-// run carries out all that follows, until nothing does.
+// run carries out decisions until there are none.
 func (c *playing) run() {
 	for {
 		for len(c.next) > 0 {
 			now := c.next
 			c.next = c.done[:0]
 			c.step++
-			// All are decided about before anything is done: workers do not see yet what others do
-			// at the same time.
+			// All decisions are made before any is carried out: workers do not see yet what others do at the
+			// same time.
 			c.decided = slices.Grow(c.decided[:0], len(now))
 			for _, i := range now {
 				c.decided = append(c.decided, c.world.Graph.DecideAt(i.at))
 			}
 			for n, i := range now {
 				if i.written == c.step {
-					continue // by another, at the same time: it is decided about again, as after a conflict
+					continue // another item's action wrote it in this step: decided again, as after a conflict
 				}
 				c.do(i, &c.decided[n])
 			}
 			c.done = now
 		}
-		// Finalizers come off once nothing else happens, in whichever of the namespaces and
-		// definitions that go.
+		// Finalizers are removed once nothing else happens in any namespace or definition that is
+		// deleted.
 		if !c.advance(false) && !c.removeFinalizers() && !c.advance(true) {
 			return
 		}
 	}
 }
 
-// removeFinalizers takes finalizers off that no controller known here takes off, which begins a
-// stage.
+// removeFinalizers begins a stage: it removes finalizers that no known controller removes, and lets
+// braked deletions go on. It returns false if there is nothing to do.
 func (c *playing) removeFinalizers() bool {
 	if len(c.held) == 0 {
 		return false
@@ -151,7 +154,7 @@ func (c *playing) removeFinalizers() bool {
 	return true
 }
 
-// collectors tells whether a finalizer is the collector's.
+// collectors reports whether a finalizer is the collector's.
 func collectors(finalizer string) bool {
 	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 }
@@ -195,7 +198,7 @@ func (c *playing) do(i *Item, d *graph.Action) {
 		}
 		i.Why = d.Why
 		if v.Kind == namespaces || v.Kind == definitions {
-			c.takesAlong(i, v, d.Propagation)
+			c.terminate(i, v, d.Propagation)
 			return
 		}
 		c.delete(i, v, d.Propagation)
@@ -213,9 +216,9 @@ func (c *playing) do(i *Item, d *graph.Action) {
 	}
 }
 
-// takesAlong has a namespace or a definition terminate, which goes when all that it holds has.
-func (c *playing) takesAlong(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
-	now, _ := c.world.Graph.Find(v.UID) // v is room for others
+// terminate makes a namespace or a definition terminate. It is gone after all that it holds.
+func (c *playing) terminate(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
+	now, _ := c.world.Graph.Find(v.UID) // a copy: v is a buffer
 	i.Outcome, i.Stage = Deleted, c.stage
 	if c.enforce != nil && c.step == 1 {
 		i.Archive = c.enforce(now).Archive
@@ -225,22 +228,22 @@ func (c *playing) takesAlong(i *Item, v *graph.View, propagation metav1.Deletion
 	c.observe(i, v, ownersOf(v), v.Finalizers)
 }
 
-// uidOf is the uid of an item's object, which it has only once something has happened to it.
+// uidOf returns the uid of an item's object, which the item itself has only after meet.
 func (c *playing) uidOf(i *Item) types.UID {
 	v, _ := c.world.Graph.FindAt(i.at)
 	return v.UID
 }
 
-// happens says what becomes of an object now.
+// happens sets what becomes of an object in this step.
 func (i *Item) happens(o Outcome, why string, c *playing) {
 	i.Outcome, i.Why, i.Step, i.Stage = o, why, c.step, c.stage
 }
 
-// delete is what the API server does with a DELETE (RB 5), and Weir besides where policies say how
-// it is to go on.
+// delete does what the API server does with a DELETE (RB 5), and what Weir does by policies.
 func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
-	// By its finalizer Weir enforces a propagation, and none can be added to what is being deleted.
+	// Weir enforces a propagation by its finalizer, which cannot be added to an object that is being
+	// deleted.
 	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1beta1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)
@@ -262,9 +265,11 @@ func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionProp
 	}
 }
 
-// carryOut has a deletion go on as policies say. Weir's own finalizer holds the object until that
-// is done, which is now.
-func (c *playing) carryOut(i *Item, v *graph.View, finalizers []string, s Enforcement, propagation metav1.DeletionPropagation) {
+// carryOut lets a deletion go on as policies say, and removes Weir's finalizer, which holds the
+// object until that is done.
+func (c *playing) carryOut(
+	i *Item, v *graph.View, finalizers []string, s Enforcement, propagation metav1.DeletionPropagation,
+) {
 	if s.Keeps != nil {
 		c.keep(v, s)
 	}
@@ -272,19 +277,19 @@ func (c *playing) carryOut(i *Item, v *graph.View, finalizers []string, s Enforc
 	c.write(i, v, slices.DeleteFunc(asked(finalizers, propagation), func(f string) bool { return f == v1beta1.Finalizer }))
 }
 
-// braked is how a deletion goes on that a brake holds, when a person has decided so.
+// braked is how a held deletion goes on after a person has approved it.
 type braked struct {
 	enforcement Enforcement
 	propagation metav1.DeletionPropagation
 }
 
-// brake holds a deletion with which more goes than a policy lets go, and tells whether it does.
-// Nothing follows from it before a person has decided.
+// brake holds a deletion if more objects would also be deleted than a policy allows, and reports
+// whether it does. Nothing follows from a held deletion before a person has approved it.
 func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav1.DeletionPropagation) bool {
 	if s.Limit == nil || c.approved[v.UID] || c.draining[v.Namespace] {
 		return false
 	}
-	n := c.world.alongWith(v, s)
+	n := c.world.alsoDeleted(v, s)
 	switch {
 	case n <= *s.Limit:
 		return false
@@ -292,14 +297,17 @@ func (c *playing) brake(i *Item, v *graph.View, s Enforcement, propagation metav
 		i.Doubt = cmp.Or(i.Doubt, s.Unheld)
 		return false
 	}
-	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s allows %d", words.Count(n, "object", "objects"), s.LimitBy, *s.Limit)
+	i.Brake = fmt.Sprintf("%s would also be deleted, and policy %s allows %d", words.Count(n, "object", "objects"),
+		s.LimitBy, *s.Limit)
 	i.Propagation = propagation
 	c.braked[v.UID] = braked{s, propagation}
-	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return collectors(f) || f == v1beta1.Finalizer }), v1beta1.Finalizer))
+	c.write(i, v, append(slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool {
+		return collectors(f) || f == v1beta1.Finalizer
+	}), v1beta1.Finalizer))
 	return true
 }
 
-// asked are the finalizers of an object of which a DELETE asks for a propagation; empty leaves
+// asked returns the finalizers of an object after a DELETE with a propagation; an empty one leaves
 // them.
 func asked(finalizers []string, propagation metav1.DeletionPropagation) []string {
 	if propagation == "" {
@@ -315,7 +323,7 @@ func asked(finalizers []string, propagation metav1.DeletionPropagation) []string
 	return out
 }
 
-// keep takes the reference to an object off its dependents of some kinds.
+// keep removes the references to an object from dependents whose kinds a policy keeps.
 func (c *playing) keep(v *graph.View, s Enforcement) {
 	for _, d := range c.world.Graph.Dependents(v.UID) {
 		if !s.Keeps(d.Kind) {
@@ -337,7 +345,7 @@ func (c *playing) keep(v *graph.View, s Enforcement) {
 	}
 }
 
-// write leaves an object with these finalizers; without any it is gone, if it was being deleted.
+// write sets the finalizers of an object. If it has none left and is being deleted, it is gone.
 func (c *playing) write(i *Item, v *graph.View, finalizers []string) {
 	if v.Deleting && len(finalizers) == 0 {
 		i.Outcome, i.Step, i.Stage = Deleted, c.step, c.stage
@@ -368,8 +376,8 @@ func (c *playing) apply(e graph.Event) {
 	}
 }
 
-// changed notes that the decision about an object may have changed: what follows from that is
-// another step.
+// changed notes that the decision about an object may have changed, so it is made again in the next
+// step.
 func (c *playing) changed(i *Item) {
 	if i.fresh != c.step {
 		i.fresh = c.step

@@ -16,24 +16,25 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// PolicyLine is a policy in short.
+// PolicyLine is a policy in one line.
 type PolicyLine struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// File is where it was read; empty for an object.
+	// File is the file that it was read from; empty for an object.
 	File string `json:"file,omitempty"`
 	Does string `json:"does"`
-	// Ready, Enforced and Evaluates are the status of these conditions; empty where it has none.
+	// Ready, Enforced and Evaluates are the statuses of these conditions; empty if it has none.
 	Ready     string `json:"ready,omitempty"`
 	Enforced  string `json:"enforced,omitempty"`
 	Evaluates string `json:"evaluates,omitempty"`
 	Matched   *int64 `json:"matched,omitempty"`
-	// LastError is what the Event PolicyError tells, or else the first of these conditions that is
-	// False. Whoever may create Events can write the first.
+	// LastError is the message of the Event PolicyError, or else of the first of these conditions that
+	// is False. Any user who may create Events can write the former.
 	LastError string `json:"lastError,omitempty"`
 }
 
-// Policies are lines of policies, with the last error that Events tell of each, by kind and name.
+// Policies returns lines for policies, with the last error of each that Events tell, by kind and
+// name.
 func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 	out := make([]PolicyLine, 0, len(all))
 	for _, p := range all {
@@ -41,7 +42,8 @@ func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 		for _, c := range []struct {
 			of  string
 			say *string
-		}{{v1beta1.ConditionReady, &l.Ready}, {v1beta1.ConditionEnforced, &l.Enforced}, {v1beta1.ConditionEvaluates, &l.Evaluates}} {
+		}{{v1beta1.ConditionReady, &l.Ready}, {v1beta1.ConditionEnforced, &l.Enforced},
+			{v1beta1.ConditionEvaluates, &l.Evaluates}} {
 			found := meta.FindStatusCondition(p.Status.Conditions, c.of)
 			if found == nil {
 				continue
@@ -54,7 +56,8 @@ func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 		var last *corev1.Event
 		for i := range events {
 			e := &events[i]
-			if e.Reason == v1beta1.ReasonPolicyError && e.Source.Component == component && e.InvolvedObject.Kind == p.Kind && e.InvolvedObject.Name == p.Name && p.File == "" &&
+			if e.Reason == v1beta1.ReasonPolicyError && e.Source.Component == component && e.InvolvedObject.Kind == p.Kind &&
+				e.InvolvedObject.Name == p.Name && p.File == "" &&
 				(last == nil || last.LastTimestamp.Before(&e.LastTimestamp)) {
 				last = e
 			}
@@ -70,7 +73,7 @@ func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 	return out
 }
 
-// does is what a policy asks for, and what happens to what it does not accept.
+// does says what a policy asks for, and its actions.
 func does(kind string, spec map[string]any) string {
 	var parts []string
 	field := func(path ...string) any {
@@ -121,7 +124,7 @@ func does(kind string, spec map[string]any) string {
 	return strings.Join(parts, ", ") + ": " + strings.Join(actions, " ")
 }
 
-// DrawPolicies writes them as a table. What fails is told when it is flushed.
+// DrawPolicies writes lines as a table. Errors of writes are returned by the flush.
 func DrawPolicies(out io.Writer, all []PolicyLine) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "There is no policy.")

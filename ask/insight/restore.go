@@ -45,7 +45,7 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 		return b
 	}
 	var branches []*branch
-	for _, inCycles := range []bool{false, true} { // whatever is below itself begins at any of its objects
+	for _, inCycles := range []bool{false, true} { // a cycle begins at any of its objects
 		for _, s := range roots {
 			if !met[s] && (inCycles || first[s.Under] == nil) {
 				branches = append(branches, grow(s))
@@ -64,7 +64,7 @@ func objectOfRef(r restore.Ref) Object {
 	return Object{Kind: r.Kind.String(), Namespace: r.Namespace, Name: r.Name}
 }
 
-// onlyNamespace is that in which all objects are that are in one; empty: there are several.
+// onlyNamespace returns the namespace of all namespaced objects, or empty if there are several.
 func onlyNamespace(p *restore.Plan) (namespace string) {
 	for _, s := range p.Steps {
 		if in := s.Ref.Namespace; namespace == "" {
@@ -76,7 +76,7 @@ func onlyNamespace(p *restore.Plan) (namespace string) {
 	return namespace
 }
 
-// patched is what is done about an object after it was made.
+// patched says what is changed about an object after it was created.
 func patched(s *restore.Step) string {
 	var owners []string
 	for _, l := range s.Links {
@@ -101,7 +101,7 @@ func restoreSymbol(s *restore.Step) string {
 	return "+"
 }
 
-// RestoreSummary says in a sentence what the plan of a restore comes to.
+// RestoreSummary says in a sentence what the plan of a restore does.
 func RestoreSummary(p *restore.Plan) string {
 	counts := map[restore.Outcome]int{}
 	dropped, fresh, refused := 0, 0, 0

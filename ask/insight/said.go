@@ -17,35 +17,38 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// saying is what Weir's controller has said in an Event about an object that does not go.
+// saying is an Event of Weir's controller about an object that is not deleted.
 type saying struct {
 	object, reason, message string
 	uid                     types.UID
 	at                      time.Time
 }
 
-// saidOf are what was said about some objects, and about what is in a namespace, the last first.
-// Who else writes Events as Weir is believed as little: it is evidence.
+// saidOf returns the Events about some objects, and those in v if it is a namespace, the last
+// first. They are evidence only, because others can write Events as Weir.
 func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out []saying) {
 	for i := range events {
 		e := &events[i]
 		on := &e.InvolvedObject
-		if e.Source.Component != component || e.Reason != v1beta1.ReasonCollectionRefused && e.Reason != v1beta1.ReasonDeletionHeld ||
+		if e.Source.Component != component ||
+			e.Reason != v1beta1.ReasonCollectionRefused && e.Reason != v1beta1.ReasonDeletionHeld ||
 			!about[on.UID] && (v.Kind != namespaces || on.Namespace != v.Name) {
 			continue
 		}
 		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message),
 			on.UID, e.LastTimestamp.Time})
 	}
-	slices.SortStableFunc(out, func(a, b saying) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.object, b.object)) })
+	slices.SortStableFunc(out, func(a, b saying) int {
+		return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.object, b.object))
+	})
 	return out
 }
 
-// refusal is who refuses what Weir's controller asks for about an object, and a command that shows
+// refusal is who refuses a request of Weir's controller about an object, and a command that shows
 // more.
 type refusal struct{ actor, look string }
 
-// Heard takes in Events in which Weir's controller says that it is refused: who refuses has to act,
+// Heard records Events that a request of Weir's controller is refused: then who refuses has to act,
 // and not the controller.
 func (w *World) Heard(events []corev1.Event) {
 	at := map[types.UID]time.Time{}
@@ -62,7 +65,8 @@ func (w *World) Heard(events []corev1.Event) {
 	}
 }
 
-// HeardOf takes in a whole namespace, whose conditions say why its content could not be deleted.
+// HeardOf records refusals from the conditions of a whole namespace, which say why its content
+// could not be deleted.
 func (w *World) HeardOf(namespace *unstructured.Unstructured) {
 	for _, text := range failures(namespace) {
 		if actor, look := refuser("", text); actor != "" {
@@ -83,9 +87,9 @@ func (s saying) evidence(now time.Time) string {
 	return fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
 }
 
-// A Refusal is what Weir's controller was refused, or a policy kept, as an Event tells it.
+// Refusal is an Event that says what Weir's controller was refused, or what a policy kept.
 type Refusal struct {
-	*Object        // nil: it is not there any more
+	*Object        // nil: it does not exist any more
 	On      string `json:"on"` // the object as the Event names it
 	Kept    bool   `json:"kept,omitempty"`
 	Message string `json:"message"`
@@ -93,7 +97,7 @@ type Refusal struct {
 	at      time.Time
 }
 
-// Refusals are what Events tell, the last first, and of each object the last.
+// Refusals returns the last refusal of each object in Events, the last first.
 func (w *World) Refusals(events []corev1.Event, now time.Time) []Refusal {
 	last := map[types.UID]Refusal{}
 	for i := range events {
@@ -110,12 +114,12 @@ func (w *World) Refusals(events []corev1.Event, now time.Time) []Refusal {
 		}
 		last[on.UID] = r
 	}
-	out := slices.AppendSeq([]Refusal{}, maps.Values(last)) // programs read a list, also of none
+	out := slices.AppendSeq([]Refusal{}, maps.Values(last)) // not nil: JSON has a list, even if it is empty
 	slices.SortFunc(out, func(a, b Refusal) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.On, b.On)) })
 	return out
 }
 
-// named is an object by its kind, as owner references and Events name one.
+// named names an object by its kind, as owner references and Events do.
 func named(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name

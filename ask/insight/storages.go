@@ -9,24 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// apiServices is the kind that says which API server serves a version of a group.
+// apiServices is the kind whose objects say which API server serves a version of a group.
 var apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 
-// ownGroups is the label of APIServices that kube-apiserver makes, and keeps, for groups that it
-// serves itself.
+// ownGroups is the label of APIServices that kube-apiserver maintains for the groups that it serves
+// itself.
 const ownGroups = "kube-aggregator.kubernetes.io/automanaged"
 
-// listing is when it was known which objects of a kind there are.
+// listing is when the objects of a kind were known.
 type listing struct {
-	version string // the resourceVersion; empty: it is not told
+	version string // the resourceVersion; empty if it is not known
 	round   int
 }
 
-// NextRound says that all lists so far have ended, and that what follows begins after that.
+// NextRound begins a round of lists, after all lists of the last round have ended.
 func (w *World) NextRound() { w.round++ }
 
-// Served takes in an APIService: an aggregated API may have a storage of its own, whose
-// resourceVersions say nothing about others.
+// Served records an APIService: an aggregated API may have a storage of its own, whose
+// resourceVersions cannot be compared with others.
 func (w *World) Served(m *metav1.PartialObjectMetadata) {
 	if m.Labels[ownGroups] != "" {
 		return
@@ -39,17 +39,18 @@ func (w *World) Served(m *metav1.PartialObjectMetadata) {
 	}
 }
 
-// Aggregated tells whether a kind is served by another API server than most, as far as is known.
+// Aggregated reports whether an aggregated API server serves a kind, as far as is known.
 func (w *World) Aggregated(kind schema.GroupResource) bool { return w.aggregated[kind.Group] }
 
-// sameStorage tells whether the resourceVersions of two kinds can be compared, as far as is known.
+// sameStorage reports whether the resourceVersions of two kinds can be compared, as far as is
+// known.
 func (w *World) sameStorage(a, b schema.GroupResource) bool {
 	return a.Group == b.Group || !w.Aggregated(a) && !w.Aggregated(b)
 }
 
-// mayHaveCome is why an owner that a list did not have may be there all the same: it may have come
-// after the list, and before the object was written that names it. Empty: it is not there, since
-// its kind was listed after the object was read, or at a later version.
+// mayHaveCome returns why an owner that a list did not have may exist all the same: it may have
+// been created after the list, and before the dependent was written. It is empty if the owner is
+// absent, because its kind was listed after the dependent was read, or at a later version.
 func (w *World) mayHaveCome(owners schema.GroupResource, dependent types.UID) string {
 	m := w.Meta(dependent)
 	v, there := w.Graph.Find(dependent)

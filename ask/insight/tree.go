@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Direction says which way a tree grows.
+// Direction is the way in which a tree grows.
 type Direction uint8
 
 // The directions.
@@ -30,35 +30,35 @@ const (
 // Node is an object in a tree of owners and dependents.
 type Node struct {
 	Object
-	// State is empty for an object that is not being deleted, else terminating, foreground or
-	// orphaning.
+	// State is terminating, foreground or orphaning; empty for an object that is not being deleted.
 	State      string   `json:"state,omitempty"`
 	Age        string   `json:"age,omitempty"`
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Blocks says that the owner above it waits for it when that is deleted foreground; Controller
-	// that it is its controller's.
+	// Blocks reports whether the owner above waits for the object when it is deleted foreground,
+	// Controller whether that owner is its controller.
 	Blocks     bool `json:"blocks,omitempty"`
 	Controller bool `json:"controller,omitempty"`
-	// Lost are owners that it names and that are not there, in words.
+	// Lost describes the owners that it names and that do not exist.
 	Lost []string `json:"lost,omitempty"`
-	// Asked is the object that the tree is about. Again is one that is drawn elsewhere with what
-	// depends on it.
+	// Asked marks the object that the tree is about. Again marks one that is drawn elsewhere with its
+	// dependents.
 	Asked      bool    `json:"asked,omitempty"`
 	Again      bool    `json:"again,omitempty"`
 	Dependents []*Node `json:"dependents,omitempty"`
-	// Content is what is in the namespace that the tree is about, or the objects of the definition,
-	// without what hangs below an owner that is in there, too.
+	// Content are the objects in the namespace, or of the definition, that the tree is about, without
+	// those below an owner that is among them.
 	Content []*Node `json:"content,omitempty"`
 }
 
-// Tree is the object with its owners above it and its dependents below. There are several roots if
-// it has several owners.
+// Tree returns the object with its owners above it and its dependents below. There may be several
+// roots if the object has several owners.
 func (w *World) Tree(uid types.UID, direction Direction, now time.Time) []*Node {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
 		return nil
 	}
-	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, ring: map[types.UID]bool{}, path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
+	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, ring: map[types.UID]bool{},
+		path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
 	t.down = direction != Up
 	if t.ring[uid] = true; direction == Down {
 		return []*Node{t.below(&v, nil)}
@@ -71,15 +71,15 @@ type treeing struct {
 	world *World
 	now   time.Time
 	asked types.UID
-	above map[types.UID]bool          // the object and all that own it, directly or not
-	path  map[types.UID][]*graph.View // of those: the dependents of each that are among them
-	ring  map[types.UID]bool          // of those: the object, and what is below it, too, in a cycle
+	above map[types.UID]bool          // the object and its direct and indirect owners
+	path  map[types.UID][]*graph.View // for each of above: its dependents in above
+	ring  map[types.UID]bool          // the object, and those of above that are also below it in a cycle
 	met   map[types.UID]bool
-	down  bool // dependents of the object are drawn
+	down  bool // whether dependents of the object are drawn
 	roots []*Node
 }
 
-// climb finds everything above an object, and draws it from there.
+// climb finds all owners of an object, direct and indirect, and draws the tree from the topmost.
 func (t *treeing) climb(v *graph.View) {
 	g := t.world.Graph
 	var tops, all []graph.View
@@ -112,8 +112,8 @@ func (t *treeing) climb(v *graph.View) {
 	slices.SortFunc(tops, byRef)
 	above := all[1:] // the first is v
 	slices.SortFunc(above, byRef)
-	// What hangs below no top is in a cycle of owners, or below one. It begins with the object that is
-	// asked about, where it is in one.
+	// Objects below no top are in a cycle of owners, or below one. A cycle with the asked object in it
+	// begins at that object.
 	if slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return t.ring[o.UID] }) {
 		tops = append(tops, *v)
 	}
@@ -128,7 +128,7 @@ func byRef(a, b graph.View) int {
 	return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
 }
 
-// fall finds what is below what is asked about and above it, too.
+// fall fills ring: it marks the objects of above that are also below v.
 func (t *treeing) fall(v *graph.View) {
 	if !t.ring[v.UID] {
 		t.ring[v.UID] = true
@@ -138,7 +138,7 @@ func (t *treeing) fall(v *graph.View) {
 	}
 }
 
-// lost are the owners that an object names and that are not there, in words.
+// lost describes the owners that an object names and that do not exist.
 func (t *treeing) lost(v *graph.View) (out []string) {
 	if !slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return !owns(o.Verdict) }) {
 		return nil
@@ -220,14 +220,15 @@ func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
 }
 
 func (t *treeing) node(v, from *graph.View) *Node {
-	n := &Node{Object: objectOf(v), Lost: t.lost(v), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers, Age: t.world.age(v.UID, t.now)}
+	n := &Node{Object: objectOf(v), Lost: t.lost(v), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers,
+		Age: t.world.age(v.UID, t.now)}
 	if from != nil {
 		n.owned(v, from.UID)
 	}
 	return n
 }
 
-// owned says what the reference to the owner above an object is like.
+// owned sets Blocks and Controller from the reference to the owner above.
 func (n *Node) owned(v *graph.View, owner types.UID) {
 	for _, o := range v.Owners {
 		if o.UID == owner {
@@ -249,7 +250,7 @@ func stateOf(v *graph.View) string {
 	return ""
 }
 
-// age is how long an object has been there, as kubectl tells it.
+// age returns the age of an object, as kubectl writes it.
 func (w *World) age(uid types.UID, now time.Time) string { return ageOf(w.Meta(uid), now) }
 
 func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
@@ -259,7 +260,7 @@ func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
 	return duration.HumanDuration(now.Sub(m.CreationTimestamp.Time))
 }
 
-// Named are the objects of trees, each once, in the order in which they are drawn.
+// Named returns the objects of trees in the order in which they are drawn, each once.
 func Named(roots []*Node) (out []Object) {
 	for _, n := range roots {
 		if !n.Again {
@@ -288,16 +289,16 @@ func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	return err
 }
 
-// holds says that trees have more than owners and dependents. Such content is of any age: with the
-// ages, no two objects of it were alike.
+// holds reports whether a tree has Content. Its ages are left out: with them, few objects would be
+// alike.
 func holds(nodes []*Node) bool {
 	return slices.ContainsFunc(nodes, func(n *Node) bool {
 		return len(n.Content) > 0 || holds(n.Dependents)
 	})
 }
 
-// DOT draws what hangs together with an object for Graphviz, and what of its content has owners or
-// dependents.
+// DOT writes the objects that are connected with an object for Graphviz, and of its content those
+// that have owners or dependents.
 func (w *World) DOT(out io.Writer, uid types.UID) error {
 	all := w.Graph.Connected(uid)
 	if v, ok := w.Graph.Find(uid); ok {
@@ -314,7 +315,7 @@ func (w *World) DOT(out io.Writer, uid types.UID) error {
 	return dot.Write(out, all)
 }
 
-// askedNamespace is that of the object that was asked about.
+// askedNamespace returns the namespace of the object that was asked about.
 func askedNamespace(nodes []*Node) string {
 	for _, n := range nodes {
 		if n.Asked && n.Kind == namespaces.String() {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Request is what has to be asked of the API server before an object can go.
+// Request is a kind of request that the API server has to accept before an object can go.
 type Request string
 
 // The requests.
@@ -23,31 +23,30 @@ const (
 	Unfinalize Request = "removeFinalizers"
 )
 
-// Trial is a request of that kind. The API server can be asked to try it without effect (dry run),
-// which finds what no metadata tells: admission and conversion webhooks, policies, and objects that
-// are not valid any more.
+// Trial is a request for an object. A dry run of it finds what metadata does not tell: refusals by
+// admission webhooks, conversion webhooks and policies, and objects that are not valid any more.
 type Trial struct {
 	Object
 	Request Request `json:"request"`
-	// Accepted, or refused with a message; neither if it was not tried, or nothing can be told from
-	// it: the message says why then.
+	// Accepted, or Refused with a Message. If neither is set, the request was not tried, or the answer
+	// tells nothing, and Message says why.
 	Accepted bool   `json:"accepted,omitempty"`
 	Refused  bool   `json:"refused,omitempty"`
 	Message  string `json:"message,omitempty"`
 
-	// As is the user as whom it is tried, where that is not who asks: what that user may not do is
-	// refused, too.
+	// As is the user that the request impersonates, if that is not the caller. What that user may not
+	// do counts as refused.
 	As string `json:"as,omitempty"`
 
 	Resource schema.GroupVersionResource `json:"-"`
 }
 
-// mostTrials bounds what is tried for one object.
+// mostTrials bounds the trials for one object.
 const mostTrials = 10
 
-// Trials are the requests that have to be accepted before an object can go: about itself, about
-// what it waits for as a foreground owner, and about one object of each kind in a namespace, or of
-// a definition.
+// Trials returns the requests that have to be accepted before an object can go: those for the
+// object itself, for what it waits for as a foreground owner, and for one object of each kind in a
+// namespace, or one object of a definition.
 func (w *World) Trials(uid types.UID) (out []Trial) {
 	w.settle(uid)
 	v, ok := w.Graph.Find(uid)
@@ -80,7 +79,7 @@ func (w *World) Trials(uid types.UID) (out []Trial) {
 	return out
 }
 
-// holdsUp are the objects that have to go before a terminating one can, as far as they are tried.
+// holdsUp returns the objects to try of those that a terminating object waits for.
 func (w *World) holdsUp(v *graph.View) (out []graph.View) {
 	if v.Foreground {
 		blockers := w.blockers(v.UID)
@@ -95,7 +94,7 @@ func (w *World) holdsUp(v *graph.View) (out []graph.View) {
 		for _, k := range w.Graph.Inventory(v.Name).Kinds {
 			some, _ := w.Graph.Content(v.Name, k.Kind, 0, 1000)
 			if one := slices.IndexFunc(some, func(v graph.View) bool { return !v.Deleting }); one >= 0 {
-				out = append(out, some[one]) // no client could delete it yet
+				out = append(out, some[one]) // nobody has deleted it yet, so its delete may be refused
 			} else if len(some) > 0 {
 				out = append(out, some[0])
 			}
@@ -122,8 +121,8 @@ var (
 	mayNot       = regexp.MustCompile(`User "([^"]*)" cannot \w+ resource`)
 )
 
-// Answered says how the API server answered: as it says why it refuses, and its message. Of a
-// request that was accepted that is "", and of one that was not answered NoAnswer.
+// Answered records an answer of the API server: the reason of a refusal and its message. The reason
+// is empty for a request that was accepted, and NoAnswer for one that was not answered.
 func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 	message = words.Printable(message)
 	t.Message = message
@@ -133,14 +132,15 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 	case noDryRun.MatchString(message):
 		t.Message = "cannot be tried: " + message
 	case deniedBy.MatchString(message):
-		t.Refused = true // for a reason that is the webhook's choice, and says nothing about the object
+		t.Refused = true // the reason is of the webhook's choice, and says nothing about the object
 	case reason == metav1.StatusReasonNotFound && t.Namespace != "" && noNamespace.MatchString(message):
 		t.Refused = true
 	case reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict:
 		t.Message = "it has changed meanwhile, or is gone: ask again"
 	case t.As != "" && strings.Contains(message, fmt.Sprintf("User %q cannot ", t.As)):
 		t.Refused = true
-	case reason == metav1.StatusReasonUnauthorized || reason == metav1.StatusReasonForbidden && mayNot.MatchString(message):
+	case reason == metav1.StatusReasonUnauthorized ||
+		reason == metav1.StatusReasonForbidden && mayNot.MatchString(message):
 		t.Message = "not permitted, so not tried: " + message
 	case reason == NoAnswer || reason == metav1.StatusReasonTooManyRequests:
 		t.Message = "not answered: " + message
@@ -149,27 +149,31 @@ func (t *Trial) Answered(reason metav1.StatusReason, message string) {
 	}
 }
 
-// NoAnswer is the reason of a request that the API server did not answer.
+// NoAnswer is the reason for a request that the API server did not answer.
 const NoAnswer metav1.StatusReason = "NoAnswer"
 
-// whoMakesNamespaces has to act where the namespace of an object is gone.
+// whoMakesNamespaces is the actor for an object whose namespace does not exist.
 const whoMakesNamespaces = "whoever may create namespaces: kubectl create namespace %s lets the deletion go on"
 
-// unnamed is who has to act where a message does not say who refuses.
+// unnamed is the actor if a message does not name who refuses.
 const unnamed = "not known: the message does not say who refuses"
 
-// refuser is who is behind a message of the API server about objects of a kind, and a command that
-// shows more; empty if the message names no user.
+// refuser returns who is behind a message of the API server about objects of a kind, and a command
+// that shows more. Both are empty if the message names nobody.
 func refuser(kind, message string) (actor, look string) {
 	for _, by := range []struct {
 		says        *regexp.Regexp
 		actor, look string
 	}{
-		{deniedBy, "whoever runs the admission webhook %s", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{unanswering, "whoever runs the admission webhook %s, which does not answer", "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
-		{policyDenied, "whoever wrote the ValidatingAdmissionPolicy %s", "kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
+		{deniedBy, "whoever runs the admission webhook %s",
+			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{unanswering, "whoever runs the admission webhook %s, which does not answer",
+			"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide"},
+		{policyDenied, "whoever wrote the ValidatingAdmissionPolicy %s",
+			"kubectl get validatingadmissionpolicies,validatingadmissionpolicybindings"},
 		{invalid, "whoever makes %s valid again: its writer, or whoever writes the schema of its kind", ""},
-		{conversion, "whoever runs the conversion webhook of %s", "kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
+		{conversion, "whoever runs the conversion webhook of %s",
+			"kubectl get crd " + kind + " -o jsonpath='{.spec.conversion}'"},
 		{noNamespace, whoMakesNamespaces, ""},
 		{mayNot, "whoever grants the user %s its rights (RBAC)", "kubectl get clusterrolebindings,rolebindings -A -o wide"},
 	} {
@@ -180,7 +184,7 @@ func refuser(kind, message string) (actor, look string) {
 	return "", ""
 }
 
-// Cause is why an object does not go if a request is refused; false if it is not.
+// Cause returns the cause that a refused request is, or false.
 func (t *Trial) Cause() (Cause, bool) {
 	if !t.Refused {
 		return Cause{}, false
@@ -196,7 +200,7 @@ func (t *Trial) Cause() (Cause, bool) {
 	return c, true
 }
 
-// words say what the request asks for.
+// words says what the request asks for.
 func (t *Trial) words() string {
 	if t.Request == Delete {
 		return "to delete " + t.String()
@@ -204,7 +208,7 @@ func (t *Trial) words() string {
 	return "to remove the finalizers of " + t.String()
 }
 
-// told says in a line how a trial ended.
+// told says in one line how a trial ended.
 func (t *Trial) told() string {
 	how := t.Message
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// undeletable are the namespaces that the API server lets nobody delete, whatever a policy says.
+// undeletable are the namespaces whose deletes the API server refuses, whatever a policy says.
 var undeletable = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
 const (

@@ -10,21 +10,22 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Volume is what becomes of the volume of a claim that goes.
+// Volume is what becomes of the volume of a deleted claim.
 type Volume struct {
 	Name string `json:"name,omitempty"`
-	// ReclaimPolicy is the volume's: Delete takes the data along.
+	// ReclaimPolicy is that of the volume: with Delete, the data is deleted, too.
 	ReclaimPolicy string `json:"reclaimPolicy,omitempty"`
-	// Unknown is why it is not known whether there is one, or what becomes of it; empty if it is.
+	// Unknown is why it is not known whether there is a volume, or what becomes of it; empty if it is.
 	Unknown string `json:"unknown,omitempty"`
 }
 
 func (i *Item) isClaim() bool { return i.Kind == claims.String() && i.Outcome == Deleted }
 
-// Claims tells whether claims go.
+// Claims reports whether the plan deletes claims.
 func (p *Plan) Claims() bool { return slices.ContainsFunc(p.Items, (*Item).isClaim) }
 
-// Volumes takes in persistent volumes. unread is why they may not be all; empty if they are.
+// Volumes sets the volumes of claims from all persistent volumes. unread is why all may be
+// incomplete, or empty.
 func (p *Plan) Volumes(all []unstructured.Unstructured, unread string) {
 	of := map[types.UID]*Volume{}
 	for i := range all {
@@ -44,13 +45,13 @@ func (p *Plan) Volumes(all []unstructured.Unstructured, unread string) {
 	}
 }
 
-// losesData tells whether what is stored goes with it.
+// losesData reports whether the data on the volume is deleted.
 func (v *Volume) losesData() bool {
 	return v != nil && (v.ReclaimPolicy == "Delete" || v.ReclaimPolicy == "Recycle")
 }
 
-// note is what is said of the volume at its claim. Claims whose volumes fare alike are alike,
-// unless all is told.
+// note says what becomes of the volume. Without Full or Wide it omits the volume's name, so that
+// claims with like volumes fold into one line.
 func (v *Volume) note(style Style) string {
 	if v == nil {
 		return ""

@@ -19,19 +19,19 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Answer is why an object is as it is.
+// Answer says why an object is as it is.
 type Answer struct {
 	Object   `json:"object"`
 	Deleting bool    `json:"deleting"`
-	State    string  `json:"state"` // in a sentence
+	State    string  `json:"state"` // without its subject, the object
 	Causes   []Cause `json:"causes"`
-	// Tried are requests that were tried without effect; none if that was not asked for.
+	// Tried are the requests that were tried as a dry run, if that was asked for.
 	Tried []Trial `json:"tried,omitempty"`
-	// Try is a command that would try some; empty if there is nothing to try, or it was tried.
+	// Try is a command that would try requests; empty if there are none, or they were tried.
 	Try string `json:"-"`
 }
 
-// Offer says that a request could be tried, and how, where it is not known yet who refuses one.
+// Offer sets Try, if there are trials and it is not known yet who refuses one.
 func (a *Answer) Offer(trials []Trial) {
 	if len(trials) == 0 || slices.ContainsFunc(a.Causes, func(c Cause) bool { return c.refused.actor != "" }) {
 		return
@@ -43,7 +43,7 @@ func (a *Answer) Offer(trials []Trial) {
 	a.Try = fmt.Sprintf("kubectl weir why%s %s --try", in, words.Object(a.Kind, a.Name))
 }
 
-// Take adds what was tried, with a cause for each request that is refused.
+// Take adds trials that were made, and a cause for each request that was refused.
 func (a *Answer) Take(tried []Trial) {
 	a.Tried = append(a.Tried, tried...)
 	for i := range tried {
@@ -53,7 +53,7 @@ func (a *Answer) Take(tried []Trial) {
 	}
 }
 
-// WithFlags has the commands that are shown carry flags, which say of which cluster they are.
+// WithFlags appends flags that select the cluster to the commands of the answer.
 func (a *Answer) WithFlags(flags string) {
 	if a.Try != "" {
 		a.Try += flags
@@ -65,46 +65,47 @@ func (a *Answer) WithFlags(flags string) {
 	}
 }
 
-// Facts are what was read besides metadata. Whatever is nil was not read, and nothing is said about
-// it.
+// Facts is what was read besides metadata. Nothing is said about what is nil, because it was not
+// read.
 type Facts struct {
 	// Object is the whole object that is asked about.
 	Object *unstructured.Unstructured
-	// Pods are those of its namespace; of a volume, those of its claim's.
+	// Pods are those of its namespace; for a volume, those of its claim's namespace.
 	Pods []unstructured.Unstructured
 	// Attachments are the VolumeAttachments of a volume.
 	Attachments []unstructured.Unstructured
-	// NodeGone says that the node of a pod is not there, and NamespaceGone that its namespace is
-	// not.
+	// NodeGone reports whether the node of a pod does not exist, NamespaceGone whether the namespace
+	// does not.
 	NodeGone, NamespaceGone *bool
-	// Components tell whether who is to take finalizers off runs.
+	// Components tells whether the components run that remove finalizers.
 	Components *Components
-	// APIServices are those that are not available, by name, and why.
+	// APIServices maps the names of APIServices that are not available to the reasons.
 	APIServices map[string]string
-	// Held is the HeldCollection of deletions of its kind, if the object terminates and carries
-	// Weir's finalizer.
+	// Held is the HeldCollection for the object's kind, if the object terminates and carries Weir's
+	// finalizer.
 	Held *unstructured.Unstructured
-	// Events are those where Wants says that they may be. Whoever may create Events can write one:
-	// what they say is evidence.
+	// Events are those of the namespaces in Wants. Any user who may create Events can write one, so
+	// they are evidence only.
 	Events []corev1.Event
-	// Verdict is what policies say about the delete of an object that is not being deleted, and
-	// Enforcement what they make of the deletion of one that is.
+	// Verdict is what policies say about the delete of an object that does not terminate, Enforcement
+	// what they say about the deletion of one that does.
 	Verdict     *Verdict
 	Enforcement *Enforcement
 }
 
-// Wants is what is to be read besides metadata to tell why an object is as it is.
+// Wants is what has to be read besides metadata to explain an object.
 type Wants struct {
-	// Finalizers are those on the object, and on what it waits for: their components may not run.
+	// Finalizers are those on the object and on what it waits for: their components may not run.
 	Finalizers []string
-	// Namespaces are those in which Events may tell about it, default for what is in none.
+	// Namespaces are those in which there may be Events about it; Events of cluster-scoped objects are
+	// in default.
 	Namespaces []string
 }
 
-// mostSpaces bounds the namespaces in which Events are looked for.
+// mostSpaces bounds the namespaces in which Events are read.
 const mostSpaces = 5
 
-// Wants tells what to read for Why.
+// Wants returns what to read for Why.
 func (w *World) Wants(uid types.UID, now time.Time) (out Wants) {
 	w.settle(uid)
 	v, ok := w.Graph.Find(uid)
@@ -136,7 +137,7 @@ func (w *World) Wants(uid types.UID, now time.Time) (out Wants) {
 	return out
 }
 
-// Why says why an object is there, or why it is still there. False if there is none.
+// Why says why an object exists, or why it still does. It returns false if there is no such object.
 func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	w.settle(uid)
 	v, ok := w.Graph.Find(uid)
@@ -172,20 +173,21 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	for i := range a.Causes {
 		facts.add(&a.Causes[i], &v, now)
 	}
-	// Conditions are about all that is left: once is enough.
-	if i := slices.IndexFunc(a.Causes, func(c Cause) bool { return c.about == aboutContent }); i >= 0 && facts.Object != nil {
+	// Conditions are about all content that is left, so they are added once.
+	if i := slices.IndexFunc(a.Causes, func(c Cause) bool { return c.about == aboutContent }); i >= 0 &&
+		facts.Object != nil {
 		a.Causes[i].Evidence = append(a.Causes[i].Evidence, conditions(facts.Object)...)
 	}
 	causes := append([]Cause{{uids: []types.UID{uid}}}, a.Causes...)
 	told := facts.told(causes, &v, now)
-	// What cannot be seen comes first: no other cause is known to be all.
+	// Unlisted content comes first: with it, the other causes may not be all.
 	a.Causes = slices.Concat(facts.homeless(&v, causes), w.hidden(&v), facts.unavailable(), causes[1:], told,
 		facts.besides(&v))
 	return a, true
 }
 
-// hidden are kinds of which a namespace or a definition may have objects that cannot be listed.
-// That you may not list them is no cause.
+// hidden returns a cause for each kind of which a namespace or a definition may have objects that
+// cannot be listed. That the user may not list a kind is no cause.
 func (w *World) hidden(v *graph.View) (out []Cause) {
 	for _, u := range w.Unread() {
 		kind := schema.ParseGroupResource(u.Kind)
@@ -207,7 +209,7 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 	return out
 }
 
-// stays are the causes for which an object that no client deletes is there.
+// stays returns why an object exists that is not being deleted.
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
 	look, mismatched := treeCommand(v), w.mismatched(v)
@@ -266,8 +268,7 @@ func (w *World) asLongAs(uid types.UID) string {
 	return "it stays as long as its owner exists: "
 }
 
-// successors are objects that have the name of an owner that is gone, and are not it: a reference
-// is to a uid.
+// successors names objects that have the name of an absent owner, but another uid.
 func (w *World) successors(v *graph.View) (out []string) {
 	for _, o := range v.Owners {
 		if o.Verdict != "absent" {
@@ -287,18 +288,22 @@ func (w *World) successors(v *graph.View) (out []string) {
 	return out
 }
 
-// recreated tells of an object whose controller lives: deleting it brings it back, and it may be
-// back.
+// recreated returns a cause if the controller of an object exists: a deleted object is likely to be
+// created again, and this one may have been.
 func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) []Cause {
 	for _, o := range v.Owners {
 		owner, m := w.Meta(o.UID), w.Meta(v.UID)
-		if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || m == nil || owner.DeletionTimestamp != nil {
+		if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || m == nil ||
+			owner.DeletionTimestamp != nil {
 			continue
 		}
-		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be created again", words.Printable(o.Kind), words.Printable(o.Name))}
+		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be created again",
+			words.Printable(o.Kind), words.Printable(o.Name))}
 		if m.CreationTimestamp.Sub(owner.CreationTimestamp.Time) > time.Minute {
-			c.Evidence = []string{fmt.Sprintf("it was made %s ago, and its controller %s ago: it may be the successor of one that was deleted",
-				duration.HumanDuration(now.Sub(m.CreationTimestamp.Time)), duration.HumanDuration(now.Sub(owner.CreationTimestamp.Time)))}
+			c.Evidence = []string{fmt.Sprintf("it was made %s ago, and its controller %s ago: "+
+				"it may be the successor of one that was deleted",
+				duration.HumanDuration(now.Sub(m.CreationTimestamp.Time)),
+				duration.HumanDuration(now.Sub(owner.CreationTimestamp.Time)))}
 		}
 		for _, r := range RecordsOf(events, objectOf(v), v.KindName) {
 			if r.uid() != v.UID {
@@ -316,7 +321,7 @@ var (
 
 	resourceClaims = schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}
 
-	// inWords are the conditions that say what a deletion waits for.
+	// inWords maps conditions that say what a deletion waits for to words.
 	inWords = map[string]string{
 		"NamespaceDeletionDiscoveryFailure":           "the API server does not tell all kinds that there are",
 		"NamespaceDeletionGroupVersionParsingFailure": "a kind has a version that cannot be read",
@@ -329,10 +334,10 @@ var (
 )
 
 const (
-	// mostShares is how many who have to act have a cause of their own in a drawing, where one object
-	// waits for many, or many refuse.
+	// mostShares is how many shared causes a drawing shows, if one object waits for many, or many
+	// refuse.
 	mostShares = 5
-	// mostActors is how many of the others are named.
+	// mostActors is how many actors of the other causes it names.
 	mostActors = 10
 )
 

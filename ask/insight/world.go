@@ -13,19 +13,19 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// World is what was read of a cluster: all of it, or the objects of one namespace.
+// World is what was read of a cluster: all objects, or those of one namespace.
 type World struct {
 	Graph *graph.Graph
-	// Namespace is the only one of which objects were read, besides the cluster-scoped kinds that
-	// they name as owners. Empty: all were read.
+	// Namespace is the namespace whose objects were read, with the cluster-scoped kinds that they name
+	// as owners. Empty: the whole cluster was read.
 	Namespace string
-	// Asked is the namespace that surveys tell of, where more was read: see Widens. Empty: they
-	// tell of all.
+	// Asked is the namespace that surveys cover, if more was read: see Widens. Empty: they cover all
+	// that was read.
 	Asked string
 
 	kinds  map[schema.GroupResource]graph.Resource
-	meta   []*metav1.PartialObjectMetadata // by the handles of the objects
-	room   []graph.Handle                  // for what the graph tells
+	meta   []*metav1.PartialObjectMetadata // by object handle
+	room   []graph.Handle                  // a buffer for the handles that the graph returns
 	unread map[schema.GroupResource]Unread
 	read   map[schema.GroupResource]listing // the kinds that were listed
 	round  int                              // of lists: see NextRound
@@ -34,23 +34,23 @@ type World struct {
 
 	aggregated map[string]bool // API groups that another API server serves
 
-	elsewhere map[types.UID]string // owners that are in another namespace than the one that was read: where
+	elsewhere map[types.UID]string // the namespaces of owners that were found outside Namespace
 
-	refused map[types.UID]refusal // objects about which Weir's controller is refused
+	refused map[types.UID]refusal // objects about which a request of Weir's controller is refused
 }
 
-// Unread is a kind that could not be listed: whatever is said about the cluster may lack objects of
-// it. Or it is something else that an answer rests on: Kind says what, in words, then.
+// Unread is a kind that could not be listed, so answers may lack objects of it; or something else
+// that an answer rests on, which Kind then describes in words.
 type Unread struct {
 	Kind      string `json:"kind"`
 	Reason    string `json:"reason"`
 	Forbidden bool   `json:"forbidden,omitempty"`
-	// Besides says that it is no kind of which objects may be missing, but something that is read
-	// of some objects only.
+	// Besides reports whether Kind is not a kind whose objects may be missing, but something that is
+	// read of some objects only.
 	Besides bool `json:"besides,omitempty"`
 }
 
-// NewWorld is one of which nothing was read but the kinds that it serves.
+// NewWorld returns a World that knows the kinds that the cluster serves, and no objects.
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
@@ -63,23 +63,23 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 	return w
 }
 
-// Clone is a World of its own that knows what w knows. What is done with the one is not seen in the
-// other.
+// Clone returns an independent copy of w.
 func (w *World) Clone() *World {
 	return &World{
-		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds), meta: slices.Clone(w.meta),
-		unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round, aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts), elsewhere: maps.Clone(w.elsewhere),
-		refused: maps.Clone(w.refused),
+		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds),
+		meta: slices.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round,
+		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts),
+		elsewhere: maps.Clone(w.elsewhere), refused: maps.Clone(w.refused),
 	}
 }
 
-// List takes in all objects of a kind, as they were at a resourceVersion. It keeps them, and
-// changes them: managedFields stay only where they can tell who put a finalizer there.
+// List records all objects of a kind, as they were at a resourceVersion. It keeps the objects and
+// changes them: managedFields stay only on objects with finalizers, to tell who wrote these.
 func (w *World) List(kind schema.GroupResource, resourceVersion string, objects []metav1.PartialObjectMetadata) {
 	w.ListOf(kind, resourceVersion, Pointers(objects))
 }
 
-// Pointers are those to objects of a list.
+// Pointers returns an iterator over pointers to the objects of a list.
 func Pointers(objects []metav1.PartialObjectMetadata) iter.Seq[*metav1.PartialObjectMetadata] {
 	return func(yield func(*metav1.PartialObjectMetadata) bool) {
 		for i := range objects {
@@ -90,8 +90,10 @@ func Pointers(objects []metav1.PartialObjectMetadata) iter.Seq[*metav1.PartialOb
 	}
 }
 
-// ListOf does as List.
-func (w *World) ListOf(kind schema.GroupResource, resourceVersion string, objects iter.Seq[*metav1.PartialObjectMetadata]) {
+// ListOf is List for an iterator.
+func (w *World) ListOf(
+	kind schema.GroupResource, resourceVersion string, objects iter.Seq[*metav1.PartialObjectMetadata],
+) {
 	w.Graph.Apply(graph.ListBegins{Kind: kind})
 	for m := range objects {
 		w.Observe(kind, m)
@@ -100,8 +102,8 @@ func (w *World) ListOf(kind schema.GroupResource, resourceVersion string, object
 	w.Read(kind, resourceVersion)
 }
 
-// Observe takes in an object as it is now, and keeps it as List does. Where no list is under way,
-// its kind has been listed, and is watched.
+// Observe records an object as it is now, and keeps it as List does. It is called during a list of
+// the kind, or after it for kinds that are watched.
 func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetadata) {
 	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
 		m.ManagedFields = nil
@@ -117,50 +119,49 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 	w.meta[at] = m
 }
 
-// Unlist takes an object out that a list would not show any more. It is looked for like any other
-// that was never there: so the World answers as one does that is made of lists.
+// Unlist removes an object that a new list would not show. Later lookups treat it as one that never
+// was there, so the World answers as one that is made from lists.
 func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
 	at := w.Graph.Handle(uid)
 	w.room = w.Graph.ApplyTo(w.room[:0], graph.Unlisted{Kind: kind, UID: uid})
 	if int(at) < len(w.meta) && !w.Graph.Has(at) {
-		w.meta[at] = nil // another uid may come there
+		w.meta[at] = nil // the graph may reuse the handle
 	}
 }
 
-// Read says at which resourceVersion it is known which objects of a kind there are.
+// Read records that the objects of a kind are known as of a resourceVersion.
 func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
 	w.read[kind] = listing{resourceVersion, w.round}
 }
 
-// HasRead tells whether it is known which objects of a kind there are.
+// HasRead reports whether the objects of a kind are known.
 func (w *World) HasRead(kind schema.GroupResource) bool {
 	_, read := w.read[kind]
 	return read
 }
 
-// NotListed says that a kind could not be listed.
+// NotListed records that a kind could not be listed.
 func (w *World) NotListed(kind schema.GroupResource, forbidden bool, reason string) {
 	w.unread[kind] = Unread{Kind: kind.String(), Reason: reason, Forbidden: forbidden}
 	w.Graph.Apply(graph.ListFailed{Kind: kind, Forbidden: forbidden, Reason: reason})
 }
 
-// Unheard says that an API group did not tell which kinds it serves.
+// Unheard records that discovery failed for an API group and version, so its kinds are unknown.
 func (w *World) Unheard(groupVersion, reason string) {
 	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: allOf + groupVersion, Reason: reason}
 }
 
-// allOf stands before the API group of which no kind is known.
+// allOf is the prefix of Unread.Kind for an API group whose kinds are unknown.
 const allOf = "all of "
 
-// Missed says that something besides the list of a kind could not be read. What is missed twice is
-// told once.
+// Missed records, once for each what, that something besides the list of a kind could not be read.
 func (w *World) Missed(what string, forbidden bool, reason string) {
 	if !slices.ContainsFunc(w.missed, func(u Unread) bool { return u.Kind == what }) {
 		w.missed = append(w.missed, Unread{Kind: what, Reason: reason, Forbidden: forbidden, Besides: true})
 	}
 }
 
-// Unread are the kinds that could not be listed, and what else could not be read, sorted.
+// Unread returns the kinds that could not be listed, and what else could not be read, sorted.
 func (w *World) Unread() []Unread {
 	out := append(make([]Unread, 0, len(w.missed)+len(w.unread)), w.missed...)
 	for _, u := range w.unread {
@@ -171,22 +172,22 @@ func (w *World) Unread() []Unread {
 	return out
 }
 
-// Unreadable tells whether a kind could not be listed.
+// Unreadable reports whether a kind could not be listed.
 func (w *World) Unreadable(kind schema.GroupResource) bool {
 	_, failed := w.unread[kind]
 	return failed
 }
 
-// OwnerKinds are the cluster-scoped kinds that objects of the namespace name as owners, and that
+// OwnerKinds returns the cluster-scoped kinds that objects of the namespace name as owners and that
 // were not read yet, sorted.
 func (w *World) OwnerKinds() []graph.Resource { return w.ownerKinds(w.objects()) }
 
-// OwnerKindsOf are those that one object names.
+// OwnerKindsOf returns the kinds of OwnerKinds that one object names.
 func (w *World) OwnerKindsOf(uid types.UID) []graph.Resource {
 	return w.ownerKinds(w.only(uid))
 }
 
-// only is one object, if it is there.
+// only yields one object, if it exists.
 func (w *World) only(uid types.UID) iter.Seq[*graph.View] {
 	return func(yield func(*graph.View) bool) {
 		if v, ok := w.Graph.Find(uid); ok {
@@ -219,8 +220,8 @@ func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {
 	return out
 }
 
-// Widens tells whether what happens in the namespace may go on outside it: a cluster-scoped owner
-// that is being deleted may wait for an object of the namespace, and go with it, and so on.
+// Widens reports whether deletions may go on outside the namespace: a cluster-scoped owner that is
+// being deleted may wait for an object of the namespace, be deleted after it, and so on.
 func (w *World) Widens() bool {
 	if w.Namespace == "" {
 		return false
@@ -233,8 +234,8 @@ func (w *World) Widens() bool {
 	return false
 }
 
-// surveyed are the objects that surveys tell of: all that were read, or those of the namespace that
-// was asked about, and what is in none and owns one of them.
+// surveyed yields the objects that surveys cover: all that were read, or those of Asked and the
+// cluster-scoped owners of these.
 func (w *World) surveyed() iter.Seq[*graph.View] {
 	if w.Asked == "" {
 		return w.objects()
@@ -256,8 +257,8 @@ func (w *World) surveyed() iter.Seq[*graph.View] {
 	}
 }
 
-// Lacks is a kind with namespaces that could not be listed, while other did have it; empty if there
-// is none.
+// Lacks returns a namespaced kind that w could not list and other could, and why. Both are empty if
+// there is none.
 func (w *World) Lacks(other *World) (kind, reason string) {
 	for _, u := range w.Unread() {
 		gr := schema.ParseGroupResource(u.Kind)
@@ -268,7 +269,7 @@ func (w *World) Lacks(other *World) (kind, reason string) {
 	return "", ""
 }
 
-// objects are all that were read. Meanwhile the graph may learn of owners, and of nothing else.
+// objects yields all objects that were read. While it runs, the graph may only learn of owners.
 func (w *World) objects() iter.Seq[*graph.View] {
 	return func(yield func(*graph.View) bool) {
 		for from := uint32(0); ; {
@@ -286,13 +287,13 @@ func (w *World) objects() iter.Seq[*graph.View] {
 	}
 }
 
-// Serves tells whether the cluster serves a kind.
+// Serves reports whether the cluster serves a kind.
 func (w *World) Serves(kind schema.GroupResource) bool {
 	_, ok := w.kinds[kind]
 	return ok
 }
 
-// Find is the object of a kind that has a name. It looks at all of the objects.
+// Find returns the uid of an object by its name. It scans all objects.
 func (w *World) Find(kind schema.GroupResource, namespace, name string) (types.UID, bool) {
 	for v := range w.objects() {
 		if v.Kind == kind && v.Namespace == namespace && v.Name == name {
@@ -302,12 +303,12 @@ func (w *World) Find(kind schema.GroupResource, namespace, name string) (types.U
 	return "", false
 }
 
-// Meta is the metadata of an object as it was read; nil if it was not.
+// Meta returns the metadata of an object as it was read, or nil.
 func (w *World) Meta(uid types.UID) *metav1.PartialObjectMetadata {
 	return w.metaAt(w.Graph.Handle(uid))
 }
 
-// metaAt is that of an object by the handle that it has, or had before it went in a plan.
+// metaAt is Meta by handle. The handle stays good after a plan has deleted the object.
 func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
 	if int(at) >= len(w.meta) {
 		return nil
@@ -315,10 +316,12 @@ func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
 	return w.meta[at]
 }
 
-// Listed are the metadata of the objects of a kind that a list has: those of a namespace, or of all
-// if it is empty, by namespace and name, as the API server stores them. False: it is not known
-// which there are.
-func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*metav1.PartialObjectMetadata, known bool) {
+// Listed returns the metadata of the objects of a kind in a namespace, or in all if namespace is
+// empty. They are in the order in which the API server stores them: by namespace and name. known is
+// false if it is not known which objects exist.
+func (w *World) Listed(
+	kind schema.GroupResource, namespace string,
+) (objects []*metav1.PartialObjectMetadata, known bool) {
 	if k := w.kinds[kind]; !w.HasRead(kind) || k.Namespaced && w.Namespace != "" && w.Namespace != namespace {
 		return nil, false
 	}
@@ -347,10 +350,10 @@ func (w *World) Listed(kind schema.GroupResource, namespace string) (objects []*
 	return objects, true
 }
 
-// told is what a live read would say about an owner of an object: lists that were complete prove
-// that there is none. But where the object was written after the owner's kind was listed, the owner
-// may have come after that, too.
-func (w *World) told(c graph.Claim, of types.UID) graph.LookupAnswered {
+// lookup answers the lookup of an owner from the lists. A complete list proves that the owner is
+// absent, unless the object was written after the list: then the owner may have been created after
+// it, too.
+func (w *World) lookup(c graph.Claim, of types.UID) graph.LookupAnswered {
 	out := graph.LookupAnswered{Claim: c, Answer: graph.Unanswered, Reason: "objects of this kind were not read"}
 	covered := w.Namespace == "" || !c.Namespaced || c.Namespace == w.Namespace
 	_, read := w.read[c.Resource]
@@ -367,10 +370,10 @@ func (w *World) told(c graph.Claim, of types.UID) graph.LookupAnswered {
 	return out
 }
 
-// settle looks up all owners of an object of which nothing is known.
+// settle looks up all unknown owners of an object.
 func (w *World) settle(uid types.UID) {
 	for a := w.Graph.Decide(uid); a.Verb == graph.Lookup; a = w.Graph.Decide(uid) {
 		w.Graph.Apply(graph.LookupStarted{Claim: a.Claim})
-		w.Graph.Apply(w.told(a.Claim, uid))
+		w.Graph.Apply(w.lookup(a.Claim, uid))
 	}
 }
