@@ -16,15 +16,15 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// wait writes down what the namespace waits for, and says when to look again at the latest; a
-// change of its content comes earlier.
+// wait writes what the namespace waits for, and returns when to look again at the latest. A change
+// of its content wakes it earlier.
 func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if step.Recheck > 0 {
 		p.wake(p.ns.Name, "its wave may have timed out", step.Recheck)
 	}
 	rest := pending
 	if step.Verb == drain.Discover {
-		rest = recheck(follow.DiscoveryRetry) // whoever finds out wakes it
+		rest = recheck(follow.DiscoveryRetry) // followDiscovery wakes it when it is done
 	}
 	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.reported)); left > 0 {
 		return recheck(left), nil
@@ -40,8 +40,8 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	return rest, err
 }
 
-// nameFirst finds for each kind that the step waits for one object to name. The graph has no order:
-// this looks at all of them, and is done only when a condition or a message is to be written.
+// nameFirst finds one object to name for each kind that the step waits for. The graph has no order,
+// so this looks at all objects. It is done only when a condition or message is to be written.
 func (p *pass) nameFirst(step drain.Step) {
 	for i := range p.state.Kinds {
 		k := &p.state.Kinds[i]
@@ -57,14 +57,15 @@ func (p *pass) nameFirst(step drain.Step) {
 	}
 }
 
-// first keeps the first of the objects that are being deleted, by name.
+// first keeps the terminating object that comes first by name.
 func first(k *drain.Kind, namespace, name string, deleting bool, finalizers []string) {
 	if deleting && (k.First == nil || name < k.First.Name) {
 		k.First = &drain.Object{Namespace: namespace, Name: name, Terminating: true, Finalizers: slices.Clone(finalizers)}
 	}
 }
 
-// tell makes an Event of what a wave has been waiting for a while, or for too long.
+// tell sends an Event about a wave that has waited for the same thing for a while, or has timed
+// out.
 func (p *pass) tell(step drain.Step) {
 	if step.Why != p.why {
 		p.why, p.whyAt = step.Why, time.Now()
@@ -73,11 +74,12 @@ func (p *pass) tell(step drain.Step) {
 		p.wake(p.ns.Name, "what it waits for may be to be told", left)
 		return
 	}
-	p.Reporter.Blocked(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}, step.Why)
+	ref := graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}
+	p.Reporter.Blocked(ref, step.Why)
 }
 
-// describe writes the conditions of the namespace if they are not as they should be: beside the
-// namespace controller, which has five of its own, only Weir's.
+// describe writes the conditions of the namespace if they differ from those wanted. Beside the
+// namespace controller, which writes its own five, it writes only Weir's.
 func (p *pass) describe(ctx context.Context, step drain.Step) (changed bool, err error) {
 	wanted := drain.Conditions(p.state, step)
 	if p.Companion {
@@ -97,8 +99,8 @@ func (p *pass) describe(ctx context.Context, step drain.Step) (changed bool, err
 	return true, nil // after a conflict the next pass writes them
 }
 
-// mergeConditions puts the wanted conditions over the present ones: others stay, and the time of a
-// transition moves only with the status.
+// mergeConditions puts the wanted conditions over the present ones. Others stay, and the time of a
+// transition changes only with the status.
 func mergeConditions(present, wanted []corev1.NamespaceCondition) (merged []corev1.NamespaceCondition, changed bool) {
 	merged = slices.Clone(present)
 	for _, w := range wanted {

@@ -18,14 +18,16 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// count takes the counts of every kind from the graph.
+// count builds the state of the pass from the graph's counts.
 func (p *pass) count() error {
 	wave, since, err := p.place()
 	if err != nil {
 		return err
 	}
 	p.marked = !since.IsZero()
-	p.state = drain.State{Waves: p.order.waves(), Current: wave, Companion: p.Companion, Home: p.Home != "" && p.ns.Name == p.Home}
+	p.state = drain.State{
+		Waves: p.order.waves(), Current: wave, Companion: p.Companion, Home: p.Home != "" && p.ns.Name == p.Home,
+	}
 	p.state.Unrecorded = p.unrecorded()
 	p.state.Discovered, p.state.DiscoveryFailure, _ = p.Watcher.Discoveries.Since(p.seen)
 	p.state.Undiscovered = p.Watcher.Undiscovered()
@@ -45,7 +47,7 @@ func (p *pass) count() error {
 		}
 		waves := p.order.wavesOf(gr)
 		if !k.Listable {
-			waves = []int{p.order.waveOf(gr, nil)} // their labels cannot be known
+			waves = []int{p.order.waveOf(gr, nil)} // their labels are not known
 		}
 		for _, w := range waves {
 			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
@@ -67,8 +69,8 @@ func (p *pass) count() error {
 	return nil
 }
 
-// recountKinds counts again, because there may be other kinds now. What was listed live since the
-// pass began stands.
+// recountKinds counts again, because there may be other kinds now. Results of live lists of this
+// pass stand.
 func (p *pass) recountKinds() error {
 	before := p.state.Kinds
 	if err := p.count(); err != nil {
@@ -82,7 +84,7 @@ func (p *pass) recountKinds() error {
 	return nil
 }
 
-// parts are what is known of a kind, by wave.
+// parts returns what is known of a kind, one Kind a wave.
 func (p *pass) parts(kind schema.GroupResource) []drain.Kind {
 	i := slices.IndexFunc(p.state.Kinds, func(k drain.Kind) bool { return k.Kind == kind })
 	if i < 0 {
@@ -101,8 +103,9 @@ func (p *pass) part(at part) *drain.Kind {
 	return &parts[i]
 }
 
-// take takes over the counts that the graph has of a kind. Where labels decide about the wave, they
-// are known from a live list; exact asks for a new one if the graph shows what that did not.
+// take takes the counts of a kind from the graph. Where labels decide about the wave, a live list
+// has shown them. With exact, the kind is to be listed again if the graph has an object that the
+// list did not show as it is now.
 func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
 	parts := p.parts(kind)
 	for i := range parts {
@@ -133,7 +136,7 @@ func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) 
 			return
 		}
 		if !known {
-			s.wave = parts[0].Wave // until it is known better, it holds up all
+			s.wave = parts[0].Wave // not known yet: it holds up all of its waves
 		}
 		k := p.part(part{kind, s.wave})
 		k.Total++
@@ -143,7 +146,7 @@ func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) 
 	}
 }
 
-// list reads kinds live, in parallel. What is found counts from here on.
+// list lists kinds live, in parallel, and takes over what it finds.
 func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	var mu sync.Mutex
 	small := p.small()
@@ -160,17 +163,17 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	})
 }
 
-// found is what is kept of an object that a live list shows. What else is in it may be large, and
-// is not Weir's to look at.
+// found is what is kept of an object of a live list. The rest may be large, and is not for Weir to
+// look at.
 type found struct {
 	ref        graph.Ref
 	wave       int
 	deleting   bool
-	finalizers []string // where the graph does not have them
+	finalizers []string // set where the graph does not follow the kind
 }
 
-// finding says what to keep of the objects of a kind. It is called by whoever makes the list, which
-// may be another pass.
+// finding returns the function that extracts found from objects of a kind. It is called by
+// whichever pass makes the list.
 func (p *pass) finding(kind schema.GroupResource) func(*metav1.PartialObjectMetadata) found {
 	order, followed := p.order, p.followed.Has(kind)
 	return func(m *metav1.PartialObjectMetadata) found {
@@ -185,7 +188,7 @@ func (p *pass) finding(kind schema.GroupResource) func(*metav1.PartialObjectMeta
 	}
 }
 
-// small are the kinds of which the whole cluster has few objects: a list of them may be shared.
+// small returns the kinds that have few objects in the whole cluster. Their lists may be shared.
 func (p *pass) small() sets.Set[schema.GroupResource] {
 	out := sets.New[schema.GroupResource]()
 	for _, k := range p.Store.Stats().Kinds {
@@ -196,7 +199,7 @@ func (p *pass) small() sets.Set[schema.GroupResource] {
 	return out
 }
 
-// isDown tells whether the cluster says of a kind's API that it is not available.
+// isDown reports whether the cluster says that a kind's API is not available.
 func (p *pass) isDown(ctx context.Context, kind schema.GroupResource) bool {
 	down, err := p.Requester.Down(ctx, p.served[kind])
 	if err != nil {
@@ -214,7 +217,7 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error, down 
 		k := &parts[i]
 		k.Listed, k.Unreadable, k.Down = true, "", down
 		if apierrors.IsMethodNotSupported(err) {
-			k.Blind = !k.Complete // what the graph has seen stands
+			k.Blind = !k.Complete // the graph's counts stand
 			continue
 		}
 		if err != nil {
@@ -242,7 +245,7 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error, down 
 		if f.deleting {
 			k.Terminating++
 		} else {
-			f.ref.ResourceVersion = "" // it is to go, whatever it has become
+			f.ref.ResourceVersion = "" // it is deleted whatever it has become
 			p.live[at] = append(p.live[at], f.ref)
 		}
 		if !p.followed.Has(kind) {

@@ -19,23 +19,23 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// mostChosen is how many objects are chosen at a time: a namespace may hold more than there is room
-// to copy them all.
+// mostChosen is how many objects are chosen at a time. A namespace may hold more than there is
+// memory to copy.
 const mostChosen = 10_000
 
-// delete deletes what is there of some kinds and does not terminate yet, in parallel. Object by
-// object with the uid, where the reference deletes collections: a refusal of one leaves the others
-// alone, and nothing in a namespace of the same name that comes later can be hit.
+// delete deletes the objects of some kinds that do not terminate yet, in parallel. It deletes
+// object by object with the uid, where the reference deletes collections. So the refusal of one
+// object leaves the others alone, and no object of a later namespace of the same name can be hit.
 //
-// same is false if the namespace is gone or another by now. It is read after objects were chosen:
-// what was chosen before that was in it.
+// same is false if the namespace is gone or was replaced. The namespace is read after objects were
+// chosen: objects that were chosen before that were in it.
 func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err error) {
 	for _, kind := range step.Kinds {
 		p.part(part{kind, step.Wave}).Tried = true
 	}
 	d := p.deletes()
 	if same, err := p.deleteChosen(ctx, step, d); !same || ctx.Err() != nil {
-		return same, err // whoever goes on after this step sees that ctx ended, too
+		return same, err // the caller sees that ctx ended, too
 	}
 	for _, kind := range step.Kinds {
 		if !p.part(part{kind, step.Wave}).Blind {
@@ -49,12 +49,13 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	for kind, r := range d.refusals {
 		p.part(part{kind, step.Wave}).Refused = r.String()
 	}
-	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused, "kinds", len(step.Kinds), "why", step.Why)
+	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused,
+		"kinds", len(step.Kinds), "why", step.Why)
 	p.show(ctx, step)
 	return true, nil
 }
 
-// deleteChosen deletes what is chosen, and returns when no delete is under way any more. The
+// deleteChosen deletes the chosen objects, and returns when no delete is under way any more. The
 // namespace is read after each choice.
 func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes) (same bool, err error) {
 	defer d.wait()
@@ -71,11 +72,11 @@ func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes) (s
 	return true, nil
 }
 
-// deletes are those of one step, and what was refused of them. A slow one holds up none of what is
+// deletes are the deletes of one step, and their refusals. A slow delete does not hold up those
 // chosen after it.
 type deletes struct {
 	p     *pass
-	group errgroup.Group // of the requests, which fail no others
+	group errgroup.Group // of the requests; none cancels the others
 
 	mu       sync.Mutex
 	accepted int // objects
@@ -90,8 +91,8 @@ func (p *pass) deletes() *deletes {
 	return d
 }
 
-// send deletes objects, but those whose delete was refused a moment ago. It returns when the last
-// delete is under way.
+// send deletes objects, except those whose delete was refused a moment ago. It returns when the
+// last delete is under way.
 func (d *deletes) send(ctx context.Context, refs []chosen) {
 	for _, c := range refs {
 		if d.refusedBefore(c.Ref) {
@@ -104,11 +105,11 @@ func (d *deletes) send(ctx context.Context, refs []chosen) {
 	}
 }
 
-// wait returns when no delete is under way any more.
+// wait waits until no delete is under way.
 func (d *deletes) wait() { _ = d.group.Wait() }
 
-// refusedBefore tells whether an object's delete was refused a moment ago, so that it is not to be
-// sent again yet.
+// refusedBefore reports whether an object's delete was refused so shortly before that it is not to
+// be sent again yet.
 func (d *deletes) refusedBefore(ref graph.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,11 +120,11 @@ func (d *deletes) refusedBefore(ref graph.Ref) bool {
 	return still
 }
 
-// take takes in what became of an object's delete.
+// take records the outcome of an object's delete.
 func (d *deletes) take(ref graph.Ref, err error) {
 	refused := false
 	switch request.OutcomeOf(err) {
-	case request.OK, request.Gone, request.Stale, request.Cancelled: // stale: another object has the name by now
+	case request.OK, request.Gone, request.Stale, request.Cancelled: // Stale: another object has the name by now
 	case request.Refused, request.Failed, request.Throttled:
 		refused = true
 	}
@@ -131,7 +132,7 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	defer d.mu.Unlock()
 	switch {
 	case refused:
-		why := words.Cut(err.Error(), drain.MostReason) // one is kept of each object
+		why := words.Cut(err.Error(), drain.MostReason) // kept for each object
 		d.p.refused.note(ref, why)
 		d.keep(ref, why)
 	default:
@@ -140,10 +141,10 @@ func (d *deletes) take(ref graph.Ref, err error) {
 	}
 }
 
-// takeCollection takes in what became of the delete of all that is there of a kind. Anything but
-// its success leaves objects, and no list shows them. That collections cannot be deleted is no
-// reason to wait: it stays so. A 404 may be of another server than the one that has the kind:
-// whether it is served any more is for discovery to say.
+// takeCollection records the outcome of the delete of a collection. Anything but success leaves
+// objects that no list shows. An API that cannot delete collections never will, so that is no
+// reason to wait. A 404 may be of another server than the one that has the kind: only discovery
+// shows whether the kind is still served.
 func (d *deletes) takeCollection(kind schema.GroupResource, err error) {
 	if err == nil || apierrors.IsMethodNotSupported(err) && !request.RefusedByWebhook(err) {
 		return
@@ -153,7 +154,7 @@ func (d *deletes) takeCollection(kind schema.GroupResource, err error) {
 	d.keep(graph.Ref{Kind: kind}, err.Error())
 }
 
-// keep notes why an object stays, once. It is called under the lock.
+// keep records why an object stays, once. The caller holds the lock.
 func (d *deletes) keep(ref graph.Ref, why string) {
 	if ref.UID != "" {
 		if d.kept[ref.UID] {
@@ -168,8 +169,8 @@ func (d *deletes) keep(ref graph.Ref, why string) {
 	d.refusals[ref.Kind].Add(ref.Name, why)
 }
 
-// choose chooses what there is to delete, no more than mostChosen at a time: what went meanwhile is
-// not chosen any more.
+// choose yields the objects to delete, at most mostChosen at a time. Objects that went meanwhile
+// are not chosen any more.
 func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
 	return func(yield func([]chosen) bool) {
 		var refs []chosen
@@ -199,15 +200,15 @@ func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
 	}
 }
 
-// chosen is an object that is to be deleted, as a live list showed it or as the graph has it.
+// chosen is an object to delete, as a live list showed it or as the graph has it.
 type chosen struct {
 	graph.Ref
 	listed bool
 }
 
-// deleteObject deletes an object, unless another client has done so since it was chosen: the
-// collector, or who owned it. One that a live list showed and the graph does not have need not be
-// gone: the watch may be late.
+// deleteObject deletes an object, unless the graph shows that another client, such as the
+// collector, has deleted it since it was chosen. An object of a live list that the graph does not
+// have need not be gone: the watch may be late.
 func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 	ref := c.Ref
 	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
@@ -216,7 +217,7 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 		}
 	}
 	seen := ref
-	ref.ResourceVersion = "" // it is to go, whatever it has become
+	ref.ResourceVersion = "" // it is deleted whatever it has become
 	err := p.Requester.Delete(ctx, ref, metav1.DeletePropagationBackground)
 	if err == nil {
 		p.went.add(ref.Kind)
@@ -225,10 +226,10 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) error {
 	return err
 }
 
-// deleteUnseen deletes what there is of a kind that cannot be listed: no uid can be named. The
-// namespace is read right before and after. It cannot go meanwhile, because it carries Weir's
-// finalizer, unless a client takes that off: then what another one of its name holds may be hit,
-// and this is all that can be said of it.
+// deleteUnseen deletes the collection of a kind that cannot be listed, so that no uid can be named.
+// The namespace is read right before and after. It carries Kubernetes' finalizer, so it cannot go
+// meanwhile unless a client removes that. Then content of a later namespace of its name may be hit,
+// and is logged.
 func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *deletes) (same bool, err error) {
 	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {
 		return false, err
@@ -246,9 +247,9 @@ func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *d
 	return ns != nil, err
 }
 
-// present are the objects that the graph has and that do not terminate yet. Where labels decide
-// about the wave, only those whose labels are known as they are now: the next pass lists the others
-// live.
+// present yields the objects that the graph has and that do not terminate yet. Where labels decide
+// about the wave, it yields only those whose current labels are known; the next pass lists the
+// others live.
 func (p *pass) present(at part) iter.Seq[graph.Ref] {
 	split := len(p.parts(at.kind)) > 1
 	return func(yield func(graph.Ref) bool) {
@@ -263,7 +264,7 @@ func (p *pass) present(at part) iter.Seq[graph.Ref] {
 	}
 }
 
-// show waits a moment for the graph to see what deletes did, and takes over its counts.
+// show waits a moment for the graph to see the effect of deletes, and takes its counts.
 func (p *pass) show(ctx context.Context, step drain.Step) {
 	timeout := time.NewTimer(showTime)
 	defer timeout.Stop()
@@ -283,8 +284,9 @@ func (p *pass) show(ctx context.Context, step drain.Step) {
 	}
 }
 
-// recount takes the counts of kinds that the graph follows from it again, and tells whether all
-// that is left of them terminates. Those that it does not follow have to be listed again.
+// recount takes the graph's counts again for the kinds that it follows, and reports whether all
+// that is left of them terminates or was refused. Kinds that it does not follow have to be listed
+// again.
 func (p *pass) recount(step drain.Step) (settled bool) {
 	inv := p.Store.Inventory(p.ns.Name)
 	p.state.Finalizers = inv.Finalizers
@@ -301,7 +303,7 @@ func (p *pass) recount(step drain.Step) (settled bool) {
 	return settled
 }
 
-// each calls f for 0 … n-1, as many at once as requests can be under way.
+// each calls f for 0 … n-1, as many at once as requests may be under way.
 func (d *Drainer) each(n int, f func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(d.Requester.Limiter.Places())

@@ -26,32 +26,31 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// DefaultNamespaceSyncs is how many namespaces are drained at once. The reference takes 10 (RB
-// 9.1); those that are drained side by side share lists here, and their requests share one limit
-// with everything else.
+// DefaultNamespaceSyncs is how many namespaces are drained at once. The reference drains 10 (RB
+// 9.1). Here they share lists, and their requests share one limit with all others.
 const DefaultNamespaceSyncs = 32
 
 const (
-	// settleTime gathers changes to a namespace's content into one look at it.
+	// settleTime is how long changes of a namespace's content are gathered into one pass.
 	settleTime = 20 * time.Millisecond
-	// showTime is how long a pass waits for the watch to show what its deletes did, before it
+	// showTime is how long a pass waits for the watch to show the effect of its deletes before it
 	// leaves the rest to the next pass.
 	showTime = 300 * time.Millisecond
-	// conditionsAfter spares a namespace that is gone in a moment the writing of conditions, and
-	// conditionsEvery one that drains for long their rewriting at each step.
+	// conditionsAfter is the age of a drain at which conditions are first written: a namespace that is
+	// gone in a moment needs none. conditionsEvery is the least time between two writes.
 	conditionsAfter = 250 * time.Millisecond
 	conditionsEvery = time.Second
-	// blockedAfter is for how long a wave waits for the same before an Event says so.
+	// blockedAfter is how long a wave waits for the same thing before an Event says so.
 	blockedAfter = 5 * time.Second
-	// requeueEvery is how often the namespace controller is asked to look at an empty namespace. It
-	// does 5 s later (RB 7.7), and takes a moment then.
+	// requeueEvery is how often the namespace controller is made to look at an empty namespace. It
+	// does so after 5 s (RB 7.7), and then takes a moment.
 	requeueEvery = 7 * time.Second
-	// serversAgree is how long several API servers may take until all of them refuse to create in a
+	// serversAgree is how long it may take until all of several API servers refuse creates in a
 	// namespace that is being deleted (RB 7.7). A single one refuses at once.
 	serversAgree = 5 * time.Second
 )
 
-// Options are what a drainer works with.
+// Options are the options of New.
 type Options struct {
 	Store      *follow.Store
 	Watcher    *follow.Watcher
@@ -59,75 +58,74 @@ type Options struct {
 	Reporter   *events.Reporter
 	Namespaces typedcorev1.NamespaceInterface
 	Leases     typedcoordinationv1.LeasesGetter
-	Clock      *live.Clock // of the API server
-	Seals      Sealer      // of waves; nil: there is no key, and what is written is believed
-	Policies   *live.State // nil: there are none
-	Home       string      // the namespace that is not drained: Weir's own; empty for none
+	Clock      *live.Clock // the API server's
+	Seals      Sealer      // seals waves; nil: there is no key, and any wave that is written is believed
+	Policies   *live.State // nil: there are no policies
+	Home       string      // Weir's own namespace, which is not drained; empty for none
 	Companion  bool        // the namespace controller runs too
-	// Archive records namespaces with what is in them, where a policy asks for it; nil: nothing does.
+	// Archive records namespaces with their content where a policy asks for it; nil: no policy does.
 	Archive *undo.Recorder
-	// Left is told of each object that is left in a namespace when its draining ends; nil: Weir
+	// Left is called with each object that is left in a namespace when its draining ends; nil: Weir
 	// does not collect.
 	Left func(types.UID)
 	Log  logr.Logger
 }
 
-// Drainer empties namespaces that are being deleted and lets them go: the work of the namespace
-// controller. What comes next is package drain's to say.
+// Drainer empties namespaces that are being deleted, and finalizes them.
 type Drainer struct {
 	Options
 	foreign *foreign
 	shared  *sharedLists
 	queue   workqueue.TypedDelayingInterface[string]
-	pauses  workqueue.TypedRateLimiter[string] // between looks for which nothing else gives the time
+	pauses  workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
 	working atomic.Int32                       // passes under way
 
 	mu      sync.Mutex
 	leading bool
-	ending  map[string]ending        // namespaces that are being deleted, as their watch shows them
-	signals map[string]*await.Change // of the content of a namespace, where it is waited for
+	ending  map[string]ending        // namespaces that are being deleted, as the watch shows them
+	signals map[string]*await.Change // closed at the next change of a namespace's content
 	begun   map[string]*progress     // the namespaces under way
 	failed  map[string]failure       // namespaces whose passes end in errors
-	records *rate.Limiter            // of Events that tell what was deleted
-	// recentlyDeleted are namespaces that have gone, and when: what turns up in them late is
+	records *rate.Limiter            // of Events that say what was deleted
+	// recentlyDeleted holds when each namespace that has gone went. What turns up late in it is
 	// deleted.
 	recentlyDeleted map[string]time.Time
 	servers         struct {
 		several bool
 		until   time.Time // when to look again
 	}
-	// listening is held while it is decided whether the graph is to tell of changes in a namespace,
-	// and told to: two who decide one after the other must not be heard the other way round.
+	// listening is held while it is decided, and told to the graph, whether it reports changes in a
+	// namespace. Two such decisions must reach the graph in their order.
 	listening sync.Mutex
 }
 
-// progress is what is remembered of a namespace between passes. Losing it costs nothing but a write
-// or two.
+// progress is what is kept of a namespace between passes. Its loss costs no more than a write or
+// two.
 type progress struct {
 	uid      types.UID
 	since    time.Time // when it was first looked at
-	reported time.Time // when its conditions were last looked after
-	why      string    // what it waits for, and since when
+	reported time.Time // when its conditions were last compared
+	why      string    // what it waits for; whyAt is since when
 	whyAt    time.Time
 	requeued time.Time
-	// outside: what it waits for is not in it, but in what the cluster serves.
+	// outside: the namespace waits for what the cluster serves, and not for its content.
 	outside bool
-	// written is since when the wave is under way, as the namespace says it, and writtenAt when
-	// that was by our clock.
+	// written is when the wave began, as the namespace records it. writtenAt is the same moment by the
+	// local clock.
 	written, writtenAt time.Time
-	// reached is the wave under way; nil before there is one. Others read it.
+	// reached is the wave under way; nil before the first. Deletes reads it from other goroutines.
 	reached atomic.Pointer[reached]
-	// went are the objects that were deleted, by kind: passes delete side by side.
+	// went counts the deleted objects by kind. Deletes run in parallel.
 	went went
-	// sorted are the waves of the objects of kinds whose labels decide: the graph has no labels.
+	// sorted holds the waves of objects of kinds whose labels decide: the graph has no labels.
 	sorted map[schema.GroupResource]map[types.UID]sorted
-	// refused are the objects whose delete was refused.
+	// refused holds the objects whose delete was refused.
 	refused refused
-	// shown: the watches have shown what was in it when it was deleted.
+	// shown: the watches have shown all that was in the namespace when it was deleted.
 	shown bool
 }
 
-// sorted is the wave of an object as its labels were at a resourceVersion.
+// sorted is the wave of an object by its labels at a resourceVersion.
 type sorted struct {
 	version string
 	wave    int
@@ -141,7 +139,11 @@ type reached struct {
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
 	d := &Drainer{Options: o, foreign: &foreign{store: o.Store, all: map[types.UID]foreignHook{}}}
-	d.shared = &sharedLists{list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 }, next: map[schema.GroupResource]*sharedList{}}
+	d.shared = &sharedLists{
+		list:   o.Requester.List,
+		others: func() int { return int(d.working.Load()) - 1 },
+		next:   map[schema.GroupResource]*sharedList{},
+	}
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
 	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
 	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
@@ -150,15 +152,15 @@ func New(o Options) *Drainer {
 	return d
 }
 
-// Webhooks is told of each webhook configuration that is there.
+// Webhooks is called with each webhook configuration that exists.
 func (d *Drainer) Webhooks(configuration *metav1.PartialObjectMetadata) {
 	d.foreign.seen(configuration)
 }
 
-// Close ends the queue; Run does, where it has begun.
+// Close ends the queue. It is for a Drainer that does not Run.
 func (d *Drainer) Close() { d.queue.ShutDown() }
 
-// wake has a namespace looked at: at once, or after a time.
+// wake has a namespace looked at after a time; 0 is at once.
 func (d *Drainer) wake(name, why string, after time.Duration) {
 	if log := d.Log.V(2); log.Enabled() {
 		log.Info("will look", "namespace", name, "why", why, "after", after.String())
@@ -166,7 +168,7 @@ func (d *Drainer) wake(name, why string, after time.Duration) {
 	d.queue.AddAfter(name, after)
 }
 
-// changed is told which namespaces' content has changed.
+// changed is called with the namespaces whose content has changed.
 func (d *Drainer) changed(names []string) {
 	d.mu.Lock()
 	for _, name := range names {
@@ -203,7 +205,7 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 		d.rediscover()
 	}
 	for name := range d.ending {
-		d.ending[name] = ending{seen: time.Now()} // which of that name was seen before is not known
+		d.ending[name] = ending{seen: time.Now()} // another of that name may have been seen before
 		d.wake(name, "it is being deleted", 0)
 	}
 	d.forgetOldLocked()
@@ -224,7 +226,7 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 	wg.Wait()
 }
 
-// followPolicies looks at all namespaces again when there are other policies.
+// followPolicies wakes all namespaces when the policies change.
 func (d *Drainer) followPolicies(ctx context.Context) {
 	for next := d.Policies.Changed(); ; {
 		select {
@@ -232,7 +234,7 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 			return
 		case <-next:
 		}
-		next = d.Policies.Changed() // before the look: what changes after it is not missed
+		next = d.Policies.Changed() // before the look, so that no later change is missed
 		d.mu.Lock()
 		for name := range d.ending {
 			d.wake(name, "there are other policies", 0)
@@ -262,11 +264,11 @@ func (d *Drainer) work(ctx context.Context, name string) {
 	}
 }
 
-// outcome is how a pass ends, when it is not in an error.
+// outcome is how a pass without an error ends.
 type outcome struct {
-	done bool // the namespace needs nothing more from us
-	// after is when to look again at the latest, if that is known. Without it the namespace waits
-	// for its content, and is looked at again in intervals that grow.
+	done bool // nothing more is to be done about the namespace
+	// after is when to look again at the latest, if that is known. If it is 0 the namespace waits for
+	// its content, and is looked at again in growing intervals.
 	after time.Duration
 }
 
@@ -274,13 +276,15 @@ var finished, pending = outcome{done: true}, outcome{}
 
 func recheck(after time.Duration) outcome { return outcome{after: after} }
 
-// begin marks a namespace as being drained, if it is not yet. What it returns belongs to the pass
-// that is under way: there is one at a time.
+// begin marks a namespace as being drained, and returns its progress. That belongs to the pass
+// under way: each namespace has one at a time.
 func (d *Drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
 	if !ok || p.uid != uid {
-		p = &progress{uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}, refused: refused{}}
+		p = &progress{
+			uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}, refused: refused{},
+		}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()
@@ -290,7 +294,7 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	return p
 }
 
-// listen has the graph tell of changes in a namespace, or not any more.
+// listen has the graph report changes in a namespace, or stop reporting them.
 func (d *Drainer) listen(name string) {
 	d.listening.Lock()
 	defer d.listening.Unlock()
@@ -324,10 +328,11 @@ func (d *Drainer) end(name string) {
 	}
 }
 
-// Deletes tells whether an object is the drainer's to delete: all that is in a namespace that it
-// drains, each object once. A Secret whose owner is gone may still be in use by pods, and goes with
-// its wave. But what an owner awaits that is being deleted is the collector's until its wave has
-// come: the owner may be of an earlier one, which would wait for ever.
+// Deletes reports whether the drainer, and not the collector, deletes an object. It deletes all
+// that is in a namespace that it drains: a Secret whose owner is gone may still be in use by pods,
+// and goes in its wave. But an awaited object, for which an owner's foreground deletion waits, is
+// the collector's until its wave has come: the owner may be in an earlier wave, which would wait
+// for ever.
 func (d *Drainer) Deletes(ref graph.Ref, awaited bool) bool {
 	d.mu.Lock()
 	p := d.begun[ref.Namespace]

@@ -15,27 +15,28 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// failure is that passes of a namespace end in errors.
+// failure records that the passes of a namespace end in errors: since when, and when that was last
+// reported.
 type failure struct{ since, told time.Time }
 
 const (
-	// failuresEvery is how often a failure is told at most. What is written wakes the drainer, and
-	// the next error may have other words: without a pause the one would follow the other as fast
-	// as requests go.
+	// failuresEvery is how often a failure is reported at most. A written condition wakes the drainer,
+	// and the next error may have other words; without a pause one would follow the other at once.
 	failuresEvery = time.Minute
-	// mostTelling is how long a worker takes for that: whoever comes later can tell it, too.
+	// mostTelling bounds how long a worker takes to report a failure.
 	mostTelling = 5 * time.Second
 )
 
-// errNotDescribed is about the conditions alone: the draining goes on without them.
+// errNotDescribed is about conditions alone. The drain goes on without them.
 var errNotDescribed = errors.New("write conditions")
 
-// failing takes in how a pass ended, and tells on the namespace that its draining does not go on,
-// once that has been so for a while: its conditions say what it waited for before. Of a namespace
-// that was never read no more is known than its name; the log has it. While there is no contact
-// nothing can be written, and it is no error of the namespace.
+// failing records how a pass ended. Once passes have failed for a while it reports on the namespace
+// that its drain does not go on, because its conditions still say what it waited for before. A
+// namespace that was never read has no known uid, and only the log has its failure. Without contact
+// to the API server nothing can be written, and that is no failure of the namespace.
 func (d *Drainer) failing(ctx context.Context, name string, err error) {
-	goesOn := err == nil || errors.Is(err, follow.ErrNoContact) || errors.Is(err, follow.ErrRewound) || errors.Is(err, errNotDescribed)
+	goesOn := err == nil || errors.Is(err, follow.ErrNoContact) || errors.Is(err, follow.ErrRewound) ||
+		errors.Is(err, errNotDescribed)
 	now := time.Now()
 	d.mu.Lock()
 	f, before := d.failed[name]
@@ -60,11 +61,12 @@ func (d *Drainer) failing(ctx context.Context, name string, err error) {
 	}
 }
 
-// describeFailure writes Weir's own condition. What is counted stands as it was counted last.
+// describeFailure writes Weir's own condition. The others stay as they were last written.
 func (d *Drainer) describeFailure(ctx context.Context, name string, uid types.UID, step drain.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, mostTelling)
 	defer cancel()
-	ctx, err := d.Requester.History.Enter(ctx) // an answer that tells of a failing API server has closed the gate for a moment
+	// The answer that made the pass fail may have closed the gate for a moment.
+	ctx, err := d.Requester.History.Enter(ctx)
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// finish lets a namespace go in which nothing is left.
+// finish lets a namespace go that is empty.
 func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	if p.Companion {
 		return p.requeue(ctx, step)
 	}
 	if len(p.ns.Finalizers) > 0 || len(p.ns.Spec.Finalizers) > 1 {
-		// Others hold it. What the conditions say is read for as long as they do.
+		// Others hold the namespace. Its conditions are read as long as they do.
 		if _, err := p.describe(ctx, step); err != nil {
 			return pending, err
 		}
@@ -33,9 +33,9 @@ func (p *pass) finish(ctx context.Context, step drain.Step) (outcome, error) {
 	return o, err
 }
 
-// requeue makes the namespace controller look again, now that nothing is left and nothing of it is
-// held: it may have been refused so often that it would not for a minute (RB 7.8). Until it has let
-// the namespace go, it is asked again.
+// requeue makes the namespace controller look at a namespace that is empty, and of which nothing is
+// held any more. That controller may have failed so often that it would not look for a minute (RB
+// 7.8). It is asked again until the namespace is gone.
 func (p *pass) requeue(ctx context.Context, step drain.Step) (outcome, error) {
 	if left := requeueEvery - time.Since(p.requeued); left > 0 {
 		return recheck(left), nil
@@ -44,7 +44,8 @@ func (p *pass) requeue(ctx context.Context, step drain.Step) (outcome, error) {
 		return finished, err
 	}
 	p.requeued = time.Now()
-	if slices.ContainsFunc(p.ns.Status.Conditions, func(c corev1.NamespaceCondition) bool { return c.Type == drain.Draining }) {
+	described := func(c corev1.NamespaceCondition) bool { return c.Type == drain.Draining }
+	if slices.ContainsFunc(p.ns.Status.Conditions, described) {
 		if _, err := p.describe(ctx, step); err != nil {
 			return pending, err
 		}
@@ -53,11 +54,14 @@ func (p *pass) requeue(ctx context.Context, step drain.Step) (outcome, error) {
 	return recheck(requeueEvery), nil
 }
 
-// finalize takes our finalizer off a namespace's spec: what is not held otherwise goes with it.
+// finalize removes Kubernetes' finalizer from the spec of a namespace, which then goes unless
+// something else holds it.
 func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, error) {
 	name, uid := ns.Name, ns.UID
 	for range 5 {
-		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool {
+			return f == corev1.FinalizerKubernetes
+		})
 		_, err := d.Namespaces.Finalize(ctx, ns, metav1.UpdateOptions{})
 		switch {
 		case err == nil:

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// foreign knows the webhook configurations, Weir's own aside. The API server asks webhooks after it
-// has made sure that the namespace is not being deleted, and waits for them: what they let through
-// may arrive when the namespace is empty, or gone. Which of them see creates in which namespaces is
-// not looked at: most clusters have one that does everywhere.
+// foreign knows all webhook configurations but Weir's own. The API server asks webhooks after it
+// has checked that the namespace is not being deleted, and waits for them. So what they let through
+// may arrive when the namespace is empty, or gone. Which configuration sees creates in which
+// namespace is not looked at: most clusters have one that sees all.
 type foreign struct {
 	store *follow.Store
 
@@ -24,14 +24,14 @@ type foreign struct {
 	all map[types.UID]foreignHook
 }
 
-// foreignHook is a webhook configuration: a create may still be with its webhooks for a while after
-// it was found gone.
+// foreignHook is a webhook configuration. A create may still be with its webhooks for a while after
+// the configuration is gone.
 type foreignHook struct {
 	name string
-	gone time.Time // zero: it is there
+	gone time.Time // zero: it still exists
 }
 
-// seen is told of each webhook configuration that is there.
+// seen is called with each webhook configuration that exists.
 func (f *foreign) seen(m *metav1.PartialObjectMetadata) {
 	if m.Name == policies.WebhookConfigurations {
 		return
@@ -41,8 +41,8 @@ func (f *foreign) seen(m *metav1.PartialObjectMetadata) {
 	f.all[m.UID] = foreignHook{name: m.Name}
 }
 
-// any names a configuration whose webhooks may see a create; empty if there is none. Unknown counts
-// as one.
+// any returns a text that names a configuration whose webhooks may see a create; empty if there is
+// none. It returns a text, too, if the configurations are not known.
 func (f *foreign) any() string {
 	followed := 0
 	for _, k := range f.store.Stats().Kinds {

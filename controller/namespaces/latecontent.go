@@ -15,21 +15,20 @@ import (
 )
 
 const (
-	// arrivalTime is how long content may arrive after a deletion for the namespace to wait for it,
-	// where webhooks of others see it being created. The reference waits as long for everything (RB
-	// 7.7).
+	// arrivalTime is how long after its deletion a namespace waits for content that may still arrive,
+	// if webhooks of others see creates. The reference waits as long in every case (RB 7.7).
 	arrivalTime = 5 * time.Second
 	// lateFor is how long after a namespace is gone content may still turn up in it. The API server
-	// gives up on a request after 34 s, its calls of webhooks included (RB 6.18); the rest is for
-	// the watch.
+	// gives up on a request after 34 s, including its calls of webhooks (RB 6.18); the rest is for the
+	// watch.
 	lateFor = 40 * time.Second
-	// lateTrial is for how long it is tried to delete what turned up.
+	// lateTrial is how long deletes of late content are retried.
 	lateTrial = 10 * time.Minute
-	// mostRecentlyDeleted bounds how many namespaces are remembered for that: 250 a second.
+	// mostRecentlyDeleted bounds how many namespaces are remembered for lateFor: 250 a second.
 	mostRecentlyDeleted = 10_000
 )
 
-// arriving notes whose requests may still create content in the namespace.
+// arriving notes which webhooks may still let content be created in the namespace.
 func (p *pass) arriving() {
 	left := arrivalTime - time.Since(p.seen)
 	if left <= 0 || p.Companion {
@@ -40,8 +39,9 @@ func (p *pass) arriving() {
 	}
 }
 
-// departs begins to look for what turns up late in a namespace that is gone. Every replica has seen
-// it go, so a new leader goes on with that; what a lone weir had in mind when it ended is lost.
+// departs begins to look for content that turns up late in a namespace that is gone. Every replica
+// has seen the namespace go, so a new leader goes on with that. If there is only one replica and it
+// ends, that is lost.
 func (d *Drainer) departs(name string) {
 	if d.Companion {
 		return
@@ -58,15 +58,16 @@ func (d *Drainer) departs(name string) {
 	d.mu.Unlock()
 	switch {
 	case full:
-		d.Log.Info("too many namespaces were removed at once: Weir does not look for objects created late in this one", "namespace", name)
+		d.Log.Info("too many namespaces were removed at once: Weir does not look for objects created late in this one",
+			"namespace", name)
 	case leading:
 		d.listen(name)
 		d.wake(name, "it is gone", 0)
 	}
 }
 
-// forgetOldLocked drops namespaces that have been gone for longer than lateFor. If the graph still
-// tells of one, that is when it ends.
+// forgetOldLocked drops the namespaces that have been gone for longer than lateFor. The graph stops
+// reporting changes in one at its next pass.
 func (d *Drainer) forgetOldLocked() {
 	for name, since := range d.recentlyDeleted {
 		if time.Since(since) > lateFor {
@@ -75,7 +76,7 @@ func (d *Drainer) forgetOldLocked() {
 	}
 }
 
-// forget ends looking for what turns up late in a namespace, unless another of its name has gone
+// forget ends the look for late content in a namespace, unless another one of its name has gone
 // since.
 func (d *Drainer) forget(name string, since time.Time) {
 	d.mu.Lock()
@@ -107,7 +108,8 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	return finished, nil
 }
 
-// lateContent is what the graph has in a namespace by its name, and that does not terminate.
+// lateContent returns the objects that the graph has in a namespace of this name and that do not
+// terminate.
 func (d *Drainer) lateContent(name string) (refs []graph.Ref) {
 	for _, k := range d.Store.Inventory(name).Kinds {
 		for v := range d.Store.Content(name, k.Kind) {
@@ -120,9 +122,9 @@ func (d *Drainer) lateContent(name string) (refs []graph.Ref) {
 	return refs
 }
 
-// removeLate deletes objects that were found in a namespace by its name, if no such namespace
-// exists. It is read after they were found: then they are not in one that came later, whatever
-// comes by now. If there is another of that name they may be its own, and are kept.
+// removeLate deletes objects that were found in a namespace of this name, if no such namespace
+// exists. The namespace is read after the objects were found, so they cannot belong to one that was
+// created later. If there is another namespace of that name, they may belong to it, and are kept.
 func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, refs []graph.Ref) error {
 	if len(refs) == 0 {
 		return nil
@@ -140,11 +142,13 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 	d.each(len(refs), func(i int) {
 		err := d.Requester.Delete(ctx, refs[i], metav1.DeletePropagationBackground)
 		if err == nil {
-			d.Log.Info("deleted", "object", refs[i].String(), "uid", refs[i].UID, "why", "it was created in a namespace that was being deleted, and is gone")
+			d.Log.Info("deleted", "object", refs[i].String(), "uid", refs[i].UID,
+				"why", "it was created in a namespace that was being deleted, and is gone")
 		}
-		// Another 404 is not about the object: webhooks with a namespaceSelector cannot be asked
-		// about it.
-		if err == nil || apierrors.IsConflict(err) && !request.RefusedByWebhook(err) || request.NoSuchObject(err, refs[i].Kind, refs[i].Name) {
+		// Any other 404 is not about the object: webhooks with a namespaceSelector cannot be asked about
+		// it.
+		if err == nil || apierrors.IsConflict(err) && !request.RefusedByWebhook(err) ||
+			request.NoSuchObject(err, refs[i].Kind, refs[i].Name) {
 			return
 		}
 		mu.Lock()

@@ -18,31 +18,30 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// pass is one look at a namespace: what is counted, listed and tried in it.
+// pass is one look at a namespace: what was counted, listed and tried.
 type pass struct {
 	*Drainer
 	*progress
 	ns     *corev1.Namespace
-	seen   time.Time // when it was first seen that it is being deleted
+	seen   time.Time // when its deletion was first seen
 	order  order
-	marked bool // the namespace says which wave is under way, and since when
+	marked bool // the namespace records which wave is under way, and since when
 	state  drain.State
-	// served are the kinds that a namespace can hold; followed are those of them that the graph
-	// counts.
+	// served are the kinds that a namespace can hold. followed are those that the graph counts.
 	served   map[schema.GroupResource]graph.Resource
 	followed sets.Set[schema.GroupResource]
-	live     map[part][]graph.Ref // what live lists found that is not terminating
+	live     map[part][]graph.Ref // objects of live lists that do not terminate
 }
 
-// part is what goes of a kind with one wave.
+// part is the objects of a kind that are in one wave.
 type part struct {
 	kind schema.GroupResource
 	wave int
 }
 
-// pass takes a namespace as far as it goes without waiting for others.
+// pass takes the steps of a namespace until one has to wait.
 func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
-	ctx = d.Requester.History.Mark(ctx) // before anything is looked at: what is sent later rests on that
+	ctx = d.Requester.History.Mark(ctx) // before any look: later requests rest on it
 	e, ok := d.isEnding(name)
 	if !ok {
 		return d.late(ctx, name)
@@ -76,15 +75,14 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	return p.steps(ctx)
 }
 
-// steps does one step after the other, as they follow from what the namespace holds, up to one that
-// has to wait.
+// steps takes one step after the other, until one has to wait.
 func (p *pass) steps(ctx context.Context) (outcome, error) {
 	for {
 		step := drain.Next(p.state)
 		p.Log.V(1).Info("draining", "namespace", p.ns.Name, "step", step.Verb.String(), "why", step.Why)
-		stays := p.state.Home && !p.Companion // no wave of it begins, and what is in it is not the drainer's to delete
+		stays := p.state.Home && !p.Companion // no wave begins, and the drainer deletes nothing in it
 		if !stays && (step.Verb == drain.Delete || step.Verb == drain.Wait) {
-			if p.reached.Load() == nil { // what is in it goes in its turn, whatever becomes of the mark
+			if p.reached.Load() == nil { // its content goes by wave, whether or not mark succeeds
 				p.reached.Store(&reached{p.order, p.state.Current})
 			}
 			if same, err := p.mark(ctx, step.Current); err != nil || !same {
@@ -117,13 +115,13 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 	}
 }
 
-// discover waits a moment for it to be found out which kinds there are since the namespace is being
-// deleted. If that takes longer, the namespace is looked at again when it is known.
+// discover waits a moment for a discovery made since the namespace began to terminate. If that
+// takes longer, followDiscovery wakes the namespace when it is done.
 func (p *pass) discover(ctx context.Context) (done bool) {
 	if p.Companion {
-		return true // it is not Weir who makes sure that nothing is left
+		return true // Weir does not prove that nothing is left
 	}
-	p.waitsOutside(p.progress, true) // before the first look: what ends after it is not missed
+	p.waitsOutside(p.progress, true) // before the first look, so that no discovery that ends after it is missed
 	timeout := time.NewTimer(showTime)
 	defer timeout.Stop()
 	for again := false; ; again = true {
@@ -133,7 +131,7 @@ func (p *pass) discover(ctx context.Context) (done bool) {
 			p.waitsOutside(p.progress, false)
 			return true
 		case failure != "" && again:
-			return false // it is tried again anyway
+			return false // discovery is retried anyway
 		}
 		select {
 		case <-next:
@@ -145,8 +143,8 @@ func (p *pass) discover(ctx context.Context) (done bool) {
 	}
 }
 
-// agreement is how long to wait until every API server refuses to create in a namespace whose
-// deletion was first seen at the given time. Unknown counts as several.
+// agreement returns how long to wait until every API server refuses creates in a namespace whose
+// deletion was first seen at the given time. An unknown number of servers counts as several.
 func (d *Drainer) agreement(ctx context.Context, seen time.Time) time.Duration {
 	left := serversAgree - time.Since(seen)
 	if left <= 0 || !d.severalServers(ctx) {
@@ -171,7 +169,7 @@ func (d *Drainer) severalServers(ctx context.Context) bool {
 	return several
 }
 
-// reread reads a namespace again; nil if it is not there any more, or is another by now.
+// reread reads a namespace again. It returns nil if the namespace is gone or was replaced.
 func (d *Drainer) reread(ctx context.Context, name string, uid types.UID) (*corev1.Namespace, error) {
 	ns, err := d.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {

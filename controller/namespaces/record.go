@@ -16,11 +16,11 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// recordsASecond, after recordsAtOnce, are the Events that tell of drained namespaces: few beside
-// the deletes. The log tells all.
+// recordsASecond and recordsAtOnce limit the Events that say what was deleted with namespaces, so
+// that they are few beside the deletes. The log has all.
 const recordsASecond, recordsAtOnce = 10, 500
 
-// went counts objects that were deleted with a namespace, by kind.
+// went counts the objects that were deleted with a namespace, by kind.
 type went struct {
 	mu     sync.Mutex
 	counts map[schema.GroupResource]int
@@ -35,8 +35,8 @@ func (w *went) add(kind schema.GroupResource) {
 	w.counts[kind]++
 }
 
-// record tells on the namespace what was deleted with it. An Event about what is in no namespace is
-// in the namespace default: in the one that goes none could be written any more.
+// record reports on the namespace what was deleted with it. An Event about a cluster-scoped object
+// is in the namespace default; in the one that goes none could be created.
 func (p *pass) record() {
 	text := p.went.String()
 	if text == "" {
@@ -52,7 +52,7 @@ func (p *pass) record() {
 	}
 }
 
-// String says what was deleted, the kinds with most objects first; nothing if nothing was.
+// String returns what was deleted, the kinds with most objects first; empty if nothing was.
 func (w *went) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// rediscover has it found out again which kinds there are, while content is being deleted already.
+// rediscover requests a discovery of kinds, which goes on while content is being deleted.
 func (d *Drainer) rediscover() {
-	if !d.Companion { // who proves that nothing is left needs it
+	if !d.Companion { // only the proof that nothing is left needs it
 		d.Watcher.Discoveries.Want()
 	}
 }
 
-// followDiscovery looks again at the namespaces that wait for what the cluster serves.
+// followDiscovery wakes the namespaces that wait for what the cluster serves, after each discovery.
 func (d *Drainer) followDiscovery(ctx context.Context) {
 	for {
 		_, _, next := d.Watcher.Discoveries.Since(time.Time{})
@@ -31,7 +31,7 @@ func (d *Drainer) followDiscovery(ctx context.Context) {
 	}
 }
 
-// waitsOutside notes whether a namespace waits for what the cluster serves.
+// waitsOutside records whether a namespace waits for what the cluster serves.
 func (d *Drainer) waitsOutside(p *progress, yes bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,44 +10,42 @@ import (
 )
 
 const (
-	// mostShared is how many objects a kind may have in the whole cluster for one list of it to be
-	// shared by several namespaces.
+	// mostShared is how many objects a kind may have in the whole cluster for its lists to be shared
+	// by several namespaces.
 	mostShared = 500
-	// gatherEach is how long a list waits for each other namespace that is being drained, which may
-	// want it, too, and mostGather how long at most. Namespaces that are drained side by side come
-	// to their ends one after the other.
+	// gatherEach is how long a list waits for each other namespace that is being drained and may want
+	// it, too; mostGather is how long at most. Namespaces that are drained at the same time come to
+	// their ends one after the other.
 	gatherEach = 10 * time.Millisecond
 	mostGather = 500 * time.Millisecond
 )
 
-// sharedLists lists kinds of which there is little for several namespaces at once: what proves one
-// namespace empty proves all those empty that asked for it before it began. Nothing is remembered
-// of a list when it has ended.
+// sharedLists lists kinds that have few objects for several namespaces at once. One list proves all
+// those namespaces empty that asked before it began. No result is kept after that.
 type sharedLists struct {
 	list func(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error
-	// others is how many other namespaces are likely to want a list soon.
+	// others returns how many other namespaces are likely to want a list soon.
 	others func() int
 
 	mu   sync.Mutex
-	next map[schema.GroupResource]*sharedList // those that have not begun
+	next map[schema.GroupResource]*sharedList // lists that have not begun
 }
 
 // sharedList is one list, and who wants it.
 type sharedList struct {
 	wishes []*wish
 	ended  chan struct{}
-	err    error // is there when it has ended
+	err    error // set before ended is closed
 }
 
-// wish is what a list is wanted for: of what it shows, only that is kept, and only as much of each
-// object.
+// wish is one namespace's part of a list: keep returns what is kept of each of its objects.
 type wish struct {
 	namespace string
 	keep      func(*metav1.PartialObjectMetadata) found
-	items     []found // are there when the list has ended
+	items     []found // set before ended is closed
 }
 
-// alone lists what a namespace holds of a kind, live, for it alone.
+// alone lists live the objects of a kind in a namespace, for that namespace only.
 func (s *sharedLists) alone(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
 	var items []found
 	if err := s.list(ctx, kind, namespace, func(m *metav1.PartialObjectMetadata) { items = append(items, keep(m)) }); err != nil {
@@ -56,7 +54,7 @@ func (s *sharedLists) alone(ctx context.Context, kind schema.GroupResource, name
 	return items, nil
 }
 
-// of lists what a namespace holds of a kind, live: by a list that begins after the call.
+// of lists live the objects of a kind in a namespace, by a list that begins after the call.
 func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
 	w := &wish{namespace: namespace, keep: keep}
 	s.mu.Lock()
@@ -78,7 +76,7 @@ func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespa
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case l.err != nil && len(l.wishes) > 1: // whoever made the list may have been told to end, or may not list all namespaces
+	case l.err != nil && len(l.wishes) > 1: // the one that listed may have been cancelled, or may not list all namespaces
 		return s.alone(ctx, kind, namespace, keep)
 	case l.err != nil:
 		return nil, l.err
@@ -86,7 +84,7 @@ func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespa
 	return w.items, nil
 }
 
-// run gathers who wants a list, and makes it.
+// run waits for others that want the list, and makes it.
 func (s *sharedLists) run(ctx context.Context, kind schema.GroupResource, l *sharedList) {
 	defer close(l.ended)
 	if n := s.others(); n > 0 {
@@ -96,7 +94,7 @@ func (s *sharedLists) run(ctx context.Context, kind schema.GroupResource, l *sha
 		}
 	}
 	s.mu.Lock()
-	delete(s.next, kind) // who comes from here on wants a later one
+	delete(s.next, kind) // later wishes go to the next list
 	wishes := map[string][]*wish{}
 	for _, w := range l.wishes {
 		wishes[w.namespace] = append(wishes[w.namespace], w)

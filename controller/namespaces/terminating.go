@@ -10,13 +10,13 @@ import (
 
 // ending is a namespace that is being deleted.
 type ending struct {
-	// seen is when that was first seen. What has to be waited for counts from here: the clock by
-	// which the deletion has its time is another.
+	// seen is when the deletion was first seen, by the local clock. Waits count from here, because the
+	// deletionTimestamp is of another clock.
 	seen time.Time
-	uid  types.UID // empty until the namespace is looked at
+	uid  types.UID // empty until the first pass reads the namespace
 }
 
-// Changed is told of every change to a namespace object.
+// Changed is called with every change of a namespace object.
 func (d *Drainer) Changed(name string, how follow.Change) {
 	d.mu.Lock()
 	_, known := d.ending[name]
@@ -29,7 +29,7 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 	_, comesAgain := d.recentlyDeleted[name]
 	leading := d.leading
 	if how == follow.Deleting || how == follow.There && !leading {
-		delete(d.recentlyDeleted, name) // all that is in it goes, or nothing of it can be told apart
+		delete(d.recentlyDeleted, name) // all of its content is deleted, or none can be told apart from late content
 	}
 	d.mu.Unlock()
 	switch {
@@ -53,8 +53,8 @@ func (d *Drainer) isEnding(name string) (ending, bool) {
 	return e, ok
 }
 
-// absent takes in that there is no such namespace, in case its watch has not told: then none will
-// come.
+// absent records that there is no such namespace, in case its watch has not shown that and never
+// will.
 func (d *Drainer) absent(name string, e ending) {
 	d.mu.Lock()
 	same := d.ending[name] == e
@@ -67,7 +67,7 @@ func (d *Drainer) absent(name string, e ending) {
 	}
 }
 
-// firstSeen is when it was first seen that a namespace is being deleted.
+// firstSeen returns when the deletion of a namespace was first seen.
 func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
 	if !ok {
 		return time.Now()
 	}
-	if e.uid != "" && e.uid != uid { // another of that name, of which the watch has not told yet
+	if e.uid != "" && e.uid != uid { // another namespace of that name, which the watch has not shown yet
 		e.seen = time.Now()
 		d.rediscover()
 	}
@@ -84,8 +84,8 @@ func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
 	return e.seen
 }
 
-// ended says that nothing more is to be done about a namespace, though its watch may take a moment
-// to show it. If the watch shows the deletion of another one by now, that counts.
+// ended records that nothing more is to be done about a namespace, whose watch may take a moment to
+// show that. It has no effect if the watch shows the deletion of another namespace by now.
 func (d *Drainer) ended(name string, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,16 +20,16 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// order is how the content of a namespace goes: by a DrainPolicy, or without one as Kubernetes does
-// it.
+// order is the order in which the content of a namespace is deleted: that of a DrainPolicy, or
+// without one that of Kubernetes.
 type order struct{ policy *policies.Drain }
 
-// orderOf finds the order of a namespace. mine is false if it is not Weir's to drain.
+// orderOf returns the order of a namespace. mine is false if Weir does not drain it.
 func (d *Drainer) orderOf(ns *corev1.Namespace) (o order, mine bool, err error) {
 	if d.Policies == nil {
 		return order{}, !d.Companion, nil
 	}
-	if err := d.Policies.Ready(); err != nil { // the order that no policy wants is worse than none yet
+	if err := d.Policies.Ready(); err != nil { // a wrong order is worse than waiting
 		return order{}, false, fmt.Errorf("find the order in which namespace %s drains: %w", ns.Name, err)
 	}
 	obj, err := asObject(ns)
@@ -55,7 +55,7 @@ func (o order) waves() []drain.Wave {
 	return o.policy.Waves
 }
 
-// named is the name by which a policy orders a kind: that of its twins which goes first.
+// named returns the name by which a policy orders a kind: that of its twins whose wave comes first.
 func (o order) named(kind schema.GroupResource) schema.GroupResource {
 	name := kind
 	for twin, of := range kinds.Twins {
@@ -66,7 +66,7 @@ func (o order) named(kind schema.GroupResource) schema.GroupResource {
 	return name
 }
 
-// wavesOf are the waves that objects of a kind can go with, in their order.
+// wavesOf returns the waves that objects of a kind can be in, in order.
 func (o order) wavesOf(kind schema.GroupResource) []int {
 	if o.policy == nil {
 		return []int{drain.DefaultWave(kind)}
@@ -74,7 +74,7 @@ func (o order) wavesOf(kind schema.GroupResource) []int {
 	return o.policy.WavesOf(o.named(kind))
 }
 
-// waveOf is the wave that an object goes with.
+// waveOf returns the wave of an object.
 func (o order) waveOf(kind schema.GroupResource, labels map[string]string) int {
 	if o.policy == nil {
 		return drain.DefaultWave(kind)
@@ -86,8 +86,8 @@ func (o order) waveOf(kind schema.GroupResource, labels map[string]string) int {
 	return o.policy.Wave(o.named(kind), map[string]any{"metadata": map[string]any{"labels": set}})
 }
 
-// unrecorded says why nothing of the namespace may go yet: a policy has it recorded before, with all
-// that is in it.
+// unrecorded returns why nothing of the namespace may be deleted yet: a policy wants the namespace
+// and its content recorded first.
 func (p *pass) unrecorded() string {
 	if p.Archive == nil || p.order.policy == nil || p.order.policy.Archive == nil {
 		return ""
@@ -104,7 +104,7 @@ func (p *pass) unrecorded() string {
 	return why
 }
 
-// place reads where a namespace has got to. Only a policy's waves are written down.
+// place reads which wave is under way, and since when. Only waves of a policy are written down.
 func (p *pass) place() (wave int, since time.Time, err error) {
 	if p.order.policy == nil {
 		return 0, time.Time{}, nil
@@ -115,23 +115,22 @@ func (p *pass) place() (wave int, since time.Time, err error) {
 	}
 	var sealed func(text, seal string) bool
 	if p.Seals != nil {
-		sealed = p.Seals.Sealed // none is, while the key is not known; then enter changes nothing, either
+		sealed = p.Seals.Sealed // none is while the key is not known; then enter writes nothing, either
 	}
 	wave, since = p.order.policy.Current(obj, p.Clock.Now(), sealed)
 	return wave, since, nil
 }
 
-// Sealer seals what weir writes for itself, where others may write, too.
+// Sealer seals what Weir writes for itself where others may write, too.
 type Sealer interface {
-	// Seal is the seal of a text; false while the key is not known.
+	// Seal returns the seal of a text; ok is false while the key is not known.
 	Seal(text string) (seal string, ok bool)
-	// Sealed tells whether it is one.
+	// Sealed reports whether seal is the seal of text.
 	Sealed(text, seal string) bool
 }
 
-// age is how long a wave has been under way that says since when. Of what another weir wrote, or we
-// before we were restarted, the API server's clock tells how long ago it was; from then on ours
-// counts.
+// age returns how long a wave has been under way. If another process wrote since, or this one
+// before a restart, the API server's clock tells its age once; from then on the local clock counts.
 func (p *pass) age(since time.Time) time.Duration {
 	if !p.written.Equal(since) {
 		p.written, p.writtenAt = since, time.Now().Add(-max(0, p.Clock.Now().Sub(since)))
@@ -139,9 +138,9 @@ func (p *pass) age(since time.Time) time.Duration {
 	return time.Since(p.writtenAt)
 }
 
-// mark writes into the namespace which wave is under way, unless it says so already: for the
-// webhook, which holds the later ones, and for the weir that goes on if this one ends. same is
-// false if the namespace is gone or another by now.
+// mark writes into the namespace which wave is under way, unless it says so already. The webhook
+// reads it to hold later waves, and the next leader to go on. same is false if the namespace is
+// gone or was replaced.
 func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
 	if p.order.policy == nil || p.marked && p.state.Current == wave {
 		return true, nil
@@ -149,14 +148,14 @@ func (p *pass) mark(ctx context.Context, wave int) (same bool, err error) {
 	return p.enter(ctx, wave)
 }
 
-// enter begins a wave.
+// enter begins a wave, and writes that into the namespace.
 func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 	since := p.Clock.Now().UTC().Round(time.Millisecond)
 	if deleted := p.ns.DeletionTimestamp.Time; since.Before(deleted) {
-		since = deleted // clocks differ a little: what is older would not count
+		since = deleted // clocks differ a little; an older time would not count
 	}
 	if !since.After(p.written) {
-		since = p.written.Add(time.Millisecond) // it moves on
+		since = p.written.Add(time.Millisecond) // a later time than the one before
 	}
 	name := p.state.Waves[wave].Name
 	annotations := map[string]string{
@@ -176,8 +175,8 @@ func (p *pass) enter(ctx context.Context, wave int) (same bool, err error) {
 	}
 	ns, err := p.Namespaces.Patch(ctx, p.ns.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// It may have another uid by now. A webhook that chose the code, or a 404 of a load
-		// balancer, says nothing of that.
+		// The namespace may have another uid by now. A code that a webhook chose, or a 404 of a load
+		// balancer, does not show that.
 		if is, failed := p.reread(ctx, p.ns.Name, p.ns.UID); is == nil {
 			return false, failed
 		}
