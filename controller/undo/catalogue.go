@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// entry is what is known of a tree.
+// entry is what is known of a tree without reading it.
 type entry struct {
 	name, uid, root, namespace string
 	made                       time.Time
@@ -32,12 +32,13 @@ func entryOf(t *v1beta1.DeletedTree) entry {
 	e := entry{name: t.Name, uid: string(t.UID), root: root.UID, namespace: root.Namespace,
 		made: t.CreationTimestamp.Time, bytes: t.Status.Bytes, durable: archive.Durable(t)}
 	if t.Status.BucketPrefix != "" {
-		e.bytes = 0 // it takes no room of the cluster's
+		e.bytes = 0 // it takes no room in the cluster
 	}
 	return e
 }
 
-// tidy reads the catalogue, and purges what has expired, and what another leader has not ended.
+// tidy reads the catalogue, and purges trees that have expired or that an earlier leader has not
+// finished.
 func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 	all, err := r.Archive.List(ctx)
 	if err != nil {
@@ -52,8 +53,8 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 		at := slices.IndexFunc(before, func(e entry) bool { return e.name == t.Name })
 		switch {
 		case at >= 0 && !before[at].durable:
-			r.trees = append(r.trees, before[at]) // it is being written here
-		case !archive.Durable(t) && r.writesLocked(t): // that has just begun
+			r.trees = append(r.trees, before[at]) // this process is writing it
+		case !archive.Durable(t) && r.writesLocked(t): // this process has just begun it
 		case !archive.Durable(t), t.Spec.ExpirationTime != nil && now.After(t.Spec.ExpirationTime.Time):
 			purge = append(purge, t)
 		default:
@@ -70,7 +71,8 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 	r.mu.Unlock()
 	var errs []error
 	for _, t := range purge {
-		r.Log.Info("purging a deleted tree", "tree", t.Name, "durable", archive.Durable(t), "expires", t.Spec.ExpirationTime.String())
+		r.Log.Info("purging a deleted tree",
+			"tree", t.Name, "durable", archive.Durable(t), "expires", t.Spec.ExpirationTime.String())
 		errs = append(errs, r.Archive.Purge(ctx, t))
 	}
 	if lost {
@@ -85,13 +87,13 @@ func (r *Recorder) tidy(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// writesLocked tells whether the tree of its root is to be written here.
+// writesLocked reports whether this process is to write the tree of t's root.
 func (r *Recorder) writesLocked(t *v1beta1.DeletedTree) bool {
 	known := r.roots[types.UID(t.Spec.Root.UID)]
 	return known != nil && !known.done
 }
 
-// room makes room for so many bytes more of a tree that is being written.
+// room makes room for more bytes of a tree that is being written.
 func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int64) error {
 	r.mu.Lock()
 	now := entryOf(tree)
@@ -121,9 +123,9 @@ func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int
 	return nil
 }
 
-// evict chooses the trees that go so that all have no more than most bytes. Each namespace has the
-// same share. One whose share the new tree exceeds gives its own, the oldest first; else who has
-// most does.
+// evict chooses the trees to purge so that all have no more than most bytes. Each namespace has the
+// same share. If the growing tree takes its namespace over the share, that namespace loses its
+// oldest trees; else the namespace with most bytes does. ok is false if that is not enough.
 func evict(trees []entry, grows entry, most int64, may func(entry) bool) (out []entry, ok bool) {
 	used, total := map[string]int64{}, int64(0)
 	for _, e := range trees {

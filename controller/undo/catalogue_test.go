@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// trees reads NAMESPACE/NAME=BYTES, the oldest first; one with ! is not durable, with + is held.
+// trees parses NAMESPACE/NAME=BYTES, the oldest first; ! marks a tree that is not durable, + one
+// whose root is held.
 func treesOf(text string) (all []entry) {
 	for i, f := range strings.Fields(text) {
 		where, size, _ := strings.Cut(f, "=")
@@ -17,7 +18,7 @@ func treesOf(text string) (all []entry) {
 	return all
 }
 
-// TestWhoHasMoreThanItsShareGivesItsOldest: ten bytes are all there is.
+// TestWhoHasMoreThanItsShareGivesItsOldest: the archive holds ten bytes.
 func TestWhoHasMoreThanItsShareGivesItsOldest(t *testing.T) {
 	for name, c := range map[string]struct{ trees, want string }{
 		"there is room":                 {"a/1=## a/2=## a/new!=##", ""},

@@ -26,36 +26,37 @@ import (
 )
 
 const (
-	// mostTries is how often it is read again what has changed since it was read.
+	// mostTries is how often objects are read again that have changed since they were read.
 	mostTries = 3
-	// mostGets is how many objects of a kind in a namespace are read one by one.
+	// mostGets is how many objects of a kind in a namespace are read one by one, and not by a list.
 	mostGets = 10
-	// mostMissed is how many objects are named that were missed.
+	// mostMissed is how many missed objects a tree names.
 	mostMissed = 20
 )
 
-// gone is the version of what was not there when it was read.
+// gone is the version of an object that was not there when it was read.
 const gone = math.MaxUint64
 
-// errEnough: who takes the objects wants no more.
+// errEnough: the consumer of the objects stopped.
 var errEnough = errors.New("no more objects are wanted")
 
-// reading reads what goes with a root.
+// reading reads the objects that go with a root.
 type reading struct {
 	*Recorder
 	Unrecorded
 	tree  *v1beta1.DeletedTree
-	got   map[types.UID]uint64 // versions of what was read
+	got   map[types.UID]uint64 // versions of the objects that were read
 	yield func(archive.Object, error) bool
 }
 
-// place is where objects are listed together.
+// place is a kind and namespace, whose objects are listed together.
 type place struct {
 	kind      schema.GroupResource
 	namespace string
 }
 
-// objects are the root, and what goes with it: an object that changed meanwhile comes again.
+// objects yields the root and the objects that go with it. An object that changed meanwhile comes
+// again.
 func (r *reading) objects(ctx context.Context) iter.Seq2[archive.Object, error] {
 	return func(yield func(archive.Object, error) bool) {
 		r.yield = yield
@@ -93,7 +94,7 @@ func (r *reading) all(ctx context.Context) error {
 	}
 }
 
-// changed is what goes with the root, and was not read as the graph has it.
+// changed returns the objects that go with the root and were not read as the graph has them now.
 func (r *reading) changed() (map[place][]graph.Ref, error) {
 	var all []graph.Ref
 	complete := false
@@ -124,7 +125,7 @@ func (r *reading) changed() (map[place][]graph.Ref, error) {
 	return changed, nil
 }
 
-// at reads objects of a kind in a namespace: one by one where they are few.
+// at reads objects of a kind in a namespace: one by one if they are few.
 func (r *reading) at(ctx context.Context, at place, refs []graph.Ref) error {
 	wanted := make(map[types.UID]graph.Ref, len(refs))
 	for _, ref := range refs {
@@ -149,13 +150,13 @@ func (r *reading) at(ctx context.Context, at place, refs []graph.Ref) error {
 			}
 		}
 	}
-	for uid := range wanted { // who deleted them has not deleted the root
+	for uid := range wanted { // deleted by others, and not with the root
 		r.got[uid] = gone
 	}
 	return nil
 }
 
-// take hands on an object, if it is one of those that are wanted.
+// take yields an object, if it is wanted.
 func (r *reading) take(kind schema.GroupResource, raw json.RawMessage, wanted map[types.UID]graph.Ref) error {
 	var m metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -169,7 +170,8 @@ func (r *reading) take(kind schema.GroupResource, raw json.RawMessage, wanted ma
 	r.got[m.UID] = follow.VersionNumber(m.ResourceVersion)
 	gvk := r.Requester.KindOf(kind)
 	if m.Kind == "" {
-		raw = slices.Concat(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String()), bytes.TrimSpace(raw)[1:])
+		head := fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())
+		raw = slices.Concat(head, bytes.TrimSpace(raw)[1:])
 	}
 	if !r.yield(archive.Object{Resource: kind.WithVersion(gvk.Version), Raw: raw, Again: again}, nil) {
 		return errEnough
@@ -177,7 +179,7 @@ func (r *reading) take(kind schema.GroupResource, raw json.RawMessage, wanted ma
 	return nil
 }
 
-// miss names objects that are not recorded as they go.
+// miss records objects that the tree lacks, or has in an older state.
 func (r *reading) miss(refs []graph.Ref, why string) {
 	for _, ref := range refs {
 		r.got[ref.UID] = gone

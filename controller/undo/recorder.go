@@ -33,36 +33,37 @@ import (
 )
 
 const (
-	// DefaultMost is how many bytes all trees have together.
+	// DefaultMost is how many bytes all trees may have together.
 	DefaultMost = 64 << 20
-	// recordsAtOnce is how many trees are recorded at the same time. Each takes a few megabytes.
+	// recordsAtOnce is how many trees are recorded at the same time. Each takes a few megabytes of
+	// memory.
 	recordsAtOnce = 2
-	// catalogueEvery is how often the catalogue is read again, and what has expired is purged.
+	// catalogueEvery is how often the catalogue is read again, and expired trees are purged.
 	catalogueEvery = time.Minute
-	// mostAlong is how many objects are remembered that were recorded with another. Past it all are
-	// forgotten: they are recorded once more.
-	mostAlong = 200_000
+	// mostRecordedWith is how many objects are remembered as recorded with a root. Beyond it all are
+	// forgotten, and recorded once more.
+	mostRecordedWith = 200_000
 )
 
-// Options are what a Recorder works with.
+// Options are the options of New.
 type Options struct {
 	Store     *follow.Store
 	Requester *request.Client
 	Reporter  *events.Reporter
 	Archive   *archive.Store
 	Volumes   typedcorev1.PersistentVolumeInterface
-	Most      int64 // bytes of all trees together; 0: DefaultMost
+	Most      int64 // bytes of all trees together; 0 is DefaultMost
 	Registry  prometheus.Registerer
 	Log       logr.Logger
 }
 
-// Unrecorded is an object that is deleted, and is to be recorded before it goes.
+// Unrecorded is an object that is being deleted, and has to be recorded before it goes.
 type Unrecorded struct {
 	Root    graph.View
 	Deleted metav1.Time
 	Archive policies.Archiving
-	Keeps   func(schema.GroupResource) bool // its dependents that stay; nil: none does
-	Again   func()                          // is called when there is something new about it
+	Keeps   func(schema.GroupResource) bool // reports whether dependents of a kind stay; nil: none does
+	Again   func()                          // called when Recorded may have another answer
 }
 
 // Recorder records the trees of roots that are held.
@@ -72,19 +73,19 @@ type Recorder struct {
 	queue   workqueue.TypedInterface[types.UID]
 	more    chan struct{} // a tree was recorded, and may be shipped
 
-	mu    sync.Mutex
-	roots map[types.UID]*root
-	along map[types.UID]types.UID // what was recorded with a root, by uids
-	trees []entry
-	read  bool // the catalogue has been
-	gone  bool // trees may be gone for which volumes were retained
+	mu           sync.Mutex
+	roots        map[types.UID]*root
+	recordedWith map[types.UID]types.UID // the root with which each object was recorded, by uid
+	trees        []entry
+	read         bool // the catalogue has been read
+	gone         bool // trees may be gone for which volumes were retained
 }
 
 // root is an object that is held until its tree is durable.
 type root struct {
 	Unrecorded
 	done bool
-	err  error // why it was not recorded when that was tried last
+	err  error // why the last attempt failed
 }
 
 // New prepares a Recorder. Nothing is sent before Run.
@@ -94,21 +95,21 @@ func New(o Options) *Recorder {
 	}
 	r := &Recorder{Options: o, metrics: newMetrics(o.Registry),
 		gone:  true,
-		roots: map[types.UID]*root{}, along: map[types.UID]types.UID{},
+		roots: map[types.UID]*root{}, recordedWith: map[types.UID]types.UID{},
 		more:  make(chan struct{}, 1),
 		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}
 	o.Archive.Room = r.room
 	return r
 }
 
-// Recorded says why a root is to wait: its tree is not durable yet. Empty: it is, or the root goes
-// without.
+// Recorded returns why a root has to wait because its tree is not durable yet. why is empty if the
+// tree is durable, or if the root goes without one. failed is true if the last attempt failed.
 func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.roots[u.Root.UID]
 	switch {
-	case known == nil && r.wentAlongLocked(u.Root):
+	case known == nil && r.recordedWithLocked(u.Root):
 		return "", false
 	case known == nil:
 		r.roots[u.Root.UID] = &root{Unrecorded: u}
@@ -121,7 +122,8 @@ func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	case !u.Archive.Fail:
 		known.done = true
 		r.metrics.recorded.WithLabelValues("unrecorded").Inc()
-		r.Reporter.NotRecorded(u.Root.Ref, fmt.Sprintf("deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
+		r.Reporter.NotRecorded(u.Root.Ref, fmt.Sprintf(
+			"deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
 		return "", false
 	}
 	why = fmt.Sprintf("the deletion is held: what would be deleted cannot be recorded, and DeletionPolicy %q has failurePolicy Fail: %v. "+
@@ -131,11 +133,11 @@ func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	return why, true
 }
 
-// wentAlongLocked tells whether an object was recorded with an owner, or a namespace, because of
-// which it goes now.
-func (r *Recorder) wentAlongLocked(v graph.View) bool {
-	of, along := r.along[v.UID]
-	if !along {
+// recordedWithLocked reports whether an object was recorded with the owner, or the namespace,
+// because of which it is deleted now.
+func (r *Recorder) recordedWithLocked(v graph.View) bool {
+	of, recorded := r.recordedWith[v.UID]
+	if !recorded {
 		return false
 	}
 	if known := r.roots[of]; known != nil && known.Root.Kind == kinds.Namespaces {
@@ -149,7 +151,7 @@ func (r *Recorder) wentAlongLocked(v graph.View) bool {
 	return false
 }
 
-// Ended is told of an object that is not held any more.
+// Ended is called with an object that is not held any more.
 func (r *Recorder) Ended(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +190,8 @@ func (r *Recorder) work(ctx context.Context, uid types.UID) {
 	}
 	if err != nil {
 		r.metrics.recorded.WithLabelValues("failed").Inc()
-		r.Log.Info("cannot record what is deleted with an object", "object", u.Root.Ref.String(), "uid", uid, "err", err.Error())
+		r.Log.Info("cannot record what is deleted with an object",
+			"object", u.Root.Ref.String(), "uid", uid, "err", err.Error())
 	}
 	r.mu.Lock()
 	known.done, known.err = err == nil, err
@@ -198,10 +201,10 @@ func (r *Recorder) work(ctx context.Context, uid types.UID) {
 	}
 }
 
-// errUnread: nothing is recorded before it is known how much there is.
+// errUnread: nothing is recorded before the size of the archive is known.
 var errUnread = errors.New("the catalogue of deleted trees has not been read yet")
 
-// record writes the tree of a root, unless a leader before has.
+// record writes the tree of a root, unless an earlier leader has.
 func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 	r.mu.Lock()
 	read := r.read
@@ -232,21 +235,21 @@ func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 	if err != nil {
 		r.gone = true
 		r.dropLocked(tree.Name)
-		if tree.Name != "" { // each attempt has another, and users are told once
+		if tree.Name != "" { // each attempt has another tree name, and users are told once
 			err = errors.New(strings.ReplaceAll(err.Error(), tree.Name, "TREE"))
 		}
 		return err
 	}
 	r.setLocked(entryOf(tree))
-	r.goAlongLocked(u.Root.UID, maps.Keys(reading.got))
+	r.rememberLocked(u.Root.UID, maps.Keys(reading.got))
 	r.metrics.recorded.WithLabelValues("recorded").Inc()
-	r.Log.Info("recorded what is deleted with an object", "object", u.Root.Ref.String(), "uid", u.Root.UID, "tree", tree.Name,
-		"objects", tree.Status.Objects, "bytes", tree.Status.Bytes, "missed", tree.Status.MissedObjects)
+	r.Log.Info("recorded what is deleted with an object", "object", u.Root.Ref.String(), "uid", u.Root.UID,
+		"tree", tree.Name, "objects", tree.Status.Objects, "bytes", tree.Status.Bytes, "missed", tree.Status.MissedObjects)
 	return nil
 }
 
-// recordedBefore tells whether a leader before has recorded a root. A tree is believed for what is
-// sealed in it: whoever may write DeletedTrees may write anything into their status.
+// recordedBefore reports whether an earlier leader has recorded a root. It believes only what is
+// sealed in a tree: users who may write DeletedTrees may write anything into their status.
 func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
 	r.mu.Lock()
 	trees := slices.Clone(r.trees)
@@ -255,10 +258,10 @@ func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
 		if !e.durable || e.root != string(root) {
 			continue
 		}
-		along, err := r.sealedIn(ctx, e.name)
-		if err == nil && slices.Contains(along, root) {
+		uids, err := r.sealedIn(ctx, e.name)
+		if err == nil && slices.Contains(uids, root) {
 			r.mu.Lock()
-			r.goAlongLocked(root, slices.Values(along))
+			r.rememberLocked(root, slices.Values(uids))
 			r.mu.Unlock()
 			return true
 		}
@@ -268,11 +271,11 @@ func (r *Recorder) recordedBefore(ctx context.Context, root types.UID) bool {
 	return false
 }
 
-// readWithin bounds how long a tree is read that a leader before has recorded. It may be in a bucket
-// that hangs; past this time its root is recorded again.
+// readWithin bounds the read of a tree of an earlier leader. It may be in a bucket that hangs.
+// After this time its root is recorded again.
 const readWithin = 30 * time.Second
 
-// sealedIn are the uids of what is in a tree.
+// sealedIn returns the uids of the objects in a tree.
 func (r *Recorder) sealedIn(ctx context.Context, tree string) (all []types.UID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -289,12 +292,12 @@ func (r *Recorder) sealedIn(ctx context.Context, tree string) (all []types.UID, 
 	return all, nil
 }
 
-// goAlongLocked remembers what was recorded with a root.
-func (r *Recorder) goAlongLocked(root types.UID, all iter.Seq[types.UID]) {
-	if len(r.along) > mostAlong {
-		clear(r.along)
+// rememberLocked remembers the objects that were recorded with a root.
+func (r *Recorder) rememberLocked(root types.UID, all iter.Seq[types.UID]) {
+	if len(r.recordedWith) > mostRecordedWith {
+		clear(r.recordedWith)
 	}
 	for uid := range all {
-		r.along[uid] = root
+		r.recordedWith[uid] = root
 	}
 }

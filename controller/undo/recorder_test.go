@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
-// archiving is a policy that has ConfigMaps recorded.
+// archiving is a policy that records ConfigMaps.
 func archiving(more string) string {
 	return "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: undo, generation: 1}, spec: " +
 		"{match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, archive: {retentionSeconds: 3600}" + more + "}}"
@@ -37,8 +37,7 @@ func ownedPod(name, owner string) string {
 		"[{apiVersion: v1, kind: ConfigMap, name: %s, uid: uid-%s}]}}", name, owner, owner)
 }
 
-// recorded runs a test in both modes, in a cluster in which ConfigMap a owns two pods, and a policy
-// has it recorded.
+// recorded runs a test in both modes. ConfigMap a owns two pods, and a policy records it.
 func recorded(t *testing.T, more string, test func(c *clustertest.Cluster)) {
 	for _, companion := range []bool{false, true} {
 		t.Run(fmt.Sprintf("companion=%t", companion), func(t *testing.T) {
@@ -63,7 +62,7 @@ func store(c *clustertest.Cluster) *archive.Store {
 	return archive.NewStore(client, "weir-system")
 }
 
-// kept are the trees that are durable, with what is in them.
+// kept returns the trees that are durable, with their content.
 func kept(c *clustertest.Cluster) (out []string) {
 	c.Helper()
 	s := store(c)
@@ -165,8 +164,8 @@ func TestWhatCannotBeRecordedGoesWithIgnore(t *testing.T) {
 	})
 }
 
-// TestAFullArchive: no DELETE waits for it, since the object terminates at once; what becomes of
-// that is the failurePolicy's to say.
+// TestAFullArchive: no DELETE waits for it, since the object terminates at once. The failurePolicy
+// decides what becomes of the object then.
 func TestAFullArchive(t *testing.T) {
 	for more, want := range map[string]string{"": "NotRecorded", ", failurePolicy: Fail": "DeletionHeld"} {
 		recorded(t, more, func(c *clustertest.Cluster) {
@@ -184,7 +183,7 @@ func TestAFullArchive(t *testing.T) {
 	}
 }
 
-// TestOfAKindThatIsNotListedNothingIsMissedUnsaid: dependents of it may be there.
+// TestOfAKindThatIsNotListedNothingIsMissedUnsaid: there may be dependents of that kind.
 func TestOfAKindThatIsNotListedNothingIsMissedUnsaid(t *testing.T) {
 	for _, more := range []string{"", ", failurePolicy: Fail"} {
 		recorded(t, more, func(c *clustertest.Cluster) {
@@ -242,7 +241,7 @@ func TestALeaderThatEndsLeavesNothingUnrecorded(t *testing.T) {
 // TestWhatChangesIsReadAgain: a pod is edited after it was read, and the record ends with what it is.
 func TestWhatChangesIsReadAgain(t *testing.T) {
 	recorded(t, "", func(c *clustertest.Cluster) {
-		var edited atomic.Bool // p was read before it
+		var edited atomic.Bool // the edit comes after p was read
 		c.Reply(func(r apitest.Request) *apitest.Reply {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/pods/q") && edited.CompareAndSwap(false, true) {
 				c.API.Put("pods", strings.Replace(ownedPod("p", "a"), "name: p,", "name: p, labels: {is: ' edited'},", 1))
@@ -257,8 +256,8 @@ func TestWhatChangesIsReadAgain(t *testing.T) {
 	})
 }
 
-// namespaced runs a test in both modes, in a cluster in which namespace shop holds two ConfigMaps, one of
-// which Weir's finalizer holds, and a pod, and a policy has it recorded.
+// namespaced runs a test in both modes. Namespace shop holds two ConfigMaps, one of which Weir's
+// finalizer holds, and a pod; a policy records it.
 func namespaced(t *testing.T, more string, test func(c *clustertest.Cluster)) {
 	recorded(t, more, func(c *clustertest.Cluster) {
 		c.API.Put("deletionpolicies", strings.Replace(archiving(more), "[configmaps]", "[configmaps, namespaces]", 1))
@@ -271,7 +270,7 @@ func namespaced(t *testing.T, more string, test func(c *clustertest.Cluster)) {
 
 const shop = "shop: ConfigMap/a ConfigMap/kube-root-ca.crt Namespace/shop Pod/p Pod/q"
 
-// TestANamespaceIsRecordedWithAllThatIsInIt, once: what is in it is not recorded again as it goes.
+// TestANamespaceIsRecordedWithAllThatIsInIt, once: its content is not recorded again as it goes.
 func TestANamespaceIsRecordedWithAllThatIsInIt(t *testing.T) {
 	namespaced(t, "", func(c *clustertest.Cluster) {
 		c.End("shop")
@@ -316,7 +315,7 @@ func TestANamespaceThatCannotBeRecordedGoesWithIgnore(t *testing.T) {
 	})
 }
 
-// TestTheNextLeaderKnowsWhatIsRecorded: of a namespace that is half gone nothing is recorded again.
+// TestTheNextLeaderKnowsWhatIsRecorded: nothing of a namespace that is half gone is recorded again.
 func TestTheNextLeaderKnowsWhatIsRecorded(t *testing.T) {
 	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
 		c.API.Put("deletionpolicies", strings.Replace(archiving(""), "[configmaps]", "[configmaps, namespaces]", 1))
@@ -328,7 +327,7 @@ func TestTheNextLeaderKnowsWhatIsRecorded(t *testing.T) {
 		want := "shop: ConfigMap/a ConfigMap/held Namespace/shop Pod/p Pod/q"
 		wantKept(c, want)
 		stop()
-		c.API.Put("configmaps", configMap("b", terminating)) // one that was on its way
+		c.API.Put("configmaps", configMap("b", terminating)) // its deletion had begun
 		c.Start()
 		c.Pass(time.Minute)
 		c.API.Remove("configmaps/shop/held")
@@ -338,8 +337,8 @@ func TestTheNextLeaderKnowsWhatIsRecorded(t *testing.T) {
 	})
 }
 
-// TestATreeThatSaysThatItIsWholeIsNotBelieved: who may write DeletedTrees cannot have an object go
-// unrecorded.
+// TestATreeThatSaysThatItIsWholeIsNotBelieved: users who may write DeletedTrees cannot have an
+// object go unrecorded.
 func TestATreeThatSaysThatItIsWholeIsNotBelieved(t *testing.T) {
 	recorded(t, ", failurePolicy: Fail", func(c *clustertest.Cluster) {
 		c.API.Put("deletedtrees", `{apiVersion: weir.dev/v1beta1, kind: DeletedTree, metadata: {name: forged, uid: uid-forged}, spec: {key: AAAA,

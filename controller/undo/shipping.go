@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// shipEvery is how often trees are shipped to the bucket, where there is one, besides at once
-	// after one was recorded; shipPause is the time between two rounds, each of which lists all trees.
+	// shipEvery is how often trees are shipped to the bucket, if there is one. They are also shipped
+	// when one was recorded. shipPause is the least time between two rounds, each of which lists all
+	// trees.
 	shipEvery = time.Minute
 	shipPause = time.Second
 	// shipWithin bounds the time for one tree. No DELETE waits for it.
 	shipWithin = 5 * time.Minute
 )
 
-// shipping ships until ctx ends.
+// shipping ships trees until ctx ends.
 func (r *Recorder) shipping(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.ship(ctx); err != nil && ctx.Err() == nil {
@@ -40,8 +41,8 @@ func (r *Recorder) shipping(ctx context.Context) {
 	}
 }
 
-// ship copies trees to the bucket, deletes the chunks of those that were copied, and removes from
-// the bucket what no tree of the catalogue has.
+// ship copies trees to the bucket, deletes the chunks of trees that were copied, and removes from
+// the bucket the trees that are not in the catalogue.
 func (r *Recorder) ship(ctx context.Context) error {
 	bucket, err := r.Archive.Bucket(ctx)
 	if errors.Is(err, archive.ErrNoBucket) {
@@ -54,7 +55,7 @@ func (r *Recorder) ship(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var there []string // read before the catalogue: a tree is in that first
+	var there []string // read before the catalogue: a tree is in the catalogue first
 	for name, err := range bucket.Trees(ctx, cluster) {
 		if err != nil {
 			return err

@@ -24,8 +24,8 @@ import (
 
 var claims = schema.GroupResource{Resource: "persistentvolumeclaims"}
 
-// retaining hands objects on, and has the volumes of the claims among them outlive their claims, if
-// the policy asks for that: before the tree is durable, and so before a claim may go.
+// retaining yields objects, and if the policy asks for it retains the volumes of the claims among
+// them. That is done before the tree is durable, and so before a claim may go.
 func (r *Recorder) retaining(ctx context.Context, u Unrecorded, tree *v1beta1.DeletedTree,
 	objects iter.Seq2[archive.Object, error]) iter.Seq2[archive.Object, error] {
 	if !u.Archive.RetainsVolumes {
@@ -43,8 +43,8 @@ func (r *Recorder) retaining(ctx context.Context, u Unrecorded, tree *v1beta1.De
 	}
 }
 
-// retain has the volume of a claim stay, with its data, when the claim goes. One that stays anyway
-// is left alone.
+// retain sets the reclaim policy of a claim's volume to Retain, so that its data outlives the
+// claim. A volume that has that policy anyway is left alone.
 func (r *Recorder) retain(ctx context.Context, tree *v1beta1.DeletedTree, raw []byte, must bool) error {
 	var claim corev1.PersistentVolumeClaim
 	if err := json.Unmarshal(raw, &claim); err != nil {
@@ -60,7 +60,7 @@ func (r *Recorder) retain(ctx context.Context, tree *v1beta1.DeletedTree, raw []
 		}
 		was := string(v.Spec.PersistentVolumeReclaimPolicy)
 		if before := strings.Split(v.Annotations[v1beta1.RetainedAnnotation], "/"); len(before) == 3 {
-			was = before[0] // an attempt before this one
+			was = before[0] // set by an earlier attempt
 		}
 		if was == string(corev1.PersistentVolumeReclaimRetain) {
 			return nil
@@ -78,7 +78,8 @@ func (r *Recorder) retain(ctx context.Context, tree *v1beta1.DeletedTree, raw []
 	return nil
 }
 
-// reclaim sets what becomes of a volume when it is released, and the annotation; nil: takes it off.
+// reclaim sets the reclaim policy of a volume, and its annotation; with nil it removes the
+// annotation.
 func (r *Recorder) reclaim(ctx context.Context, v *corev1.PersistentVolume, policy string, retained any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": v.UID, "resourceVersion": v.ResourceVersion,
@@ -90,9 +91,9 @@ func (r *Recorder) reclaim(ctx context.Context, v *corev1.PersistentVolume, poli
 	return err
 }
 
-// giveBack sets the reclaim policy back of volumes that were retained for trees that are gone, if
-// they still name the claim that was recorded. Volumes are listed before the catalogue: a tree is in
-// that before anything is retained for it.
+// giveBack restores the reclaim policy of volumes that were retained for trees that are gone, if
+// they still refer to the recorded claim. Volumes are listed before the catalogue: a tree is in the
+// catalogue before a volume is retained for it.
 func (r *Recorder) giveBack(ctx context.Context) error {
 	var retained []*corev1.PersistentVolume
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

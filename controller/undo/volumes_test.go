@@ -12,8 +12,8 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
-// retaining is a policy that has ConfigMaps recorded, and the volumes of the claims that go with
-// them stay.
+// retaining is a policy that records ConfigMaps, and retains the volumes of the claims that go with
+// them.
 func retaining(more string) string {
 	return strings.Replace(archiving(more), "retentionSeconds: 3600", "retentionSeconds: 3600, volumes: Retain", 1)
 }
@@ -28,7 +28,8 @@ func claimed(c *clustertest.Cluster, reclaim, uid string) {
 		"{persistentVolumeReclaimPolicy: %s, claimRef: {namespace: shop, name: data, uid: %s}}}", reclaim, uid))
 }
 
-// volume is what becomes of the volume, and what its annotation says; TREE is the first tree's name.
+// volume returns the reclaim policy of the volume, and its annotation; TREE is the first tree's
+// name.
 func volume(c *clustertest.Cluster) string {
 	c.Helper()
 	v := c.API.Get("persistentvolumes/v")
