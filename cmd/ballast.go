@@ -5,17 +5,18 @@ import (
 	"runtime"
 )
 
-// ballastSize is how many bytes of garbage there may be before any is collected, at least.
+// ballastSize is the least heap size, in bytes, at which Go collects garbage.
 const ballastSize = 64 << 20
 
-// ballast has less garbage collected at a time, and more of it. A webhook holds little and makes a
-// lot of garbage: Go collects when there is as much of it as of what is held, which is every few
-// hundred reviews, and each time walks through all that is held. The ballast counts as held, and
-// costs nothing else: no memory, because it is never written, and no walk. BenchmarkGarbage of
-// package webhook compares it with GOGC and GOMEMLIMIT (docs/benchmarks.md): p99 of a review falls
-// by a third with each of them. But GOGC=400 would keep four times of what a large graph holds, and
-// GOGC=off as much as the limit of the container allows. Whoever sets GOGC or GOMEMLIMIT gets what
-// they set, and no ballast. It lasts until drop is called.
+// ballast makes Go collect garbage less often. A webhook holds little and makes much garbage. Go
+// collects once there is as much garbage as live memory, which is every few hundred reviews, and
+// each time walks all that is live. The ballast counts as live, and costs neither memory, because
+// it is never written, nor a walk.
+//
+// BenchmarkGarbage of package webhook compares it with GOGC and GOMEMLIMIT (docs/benchmarks.md):
+// each lowers the p99 of a review by a third. But GOGC=400 would keep four times the size of a
+// large graph, and GOGC=off as much as the container's limit allows. If GOGC or GOMEMLIMIT is set,
+// there is no ballast. It lasts until drop is called.
 func ballast() (drop func()) {
 	held := newBallast()
 	return func() { runtime.KeepAlive(held) }
@@ -26,6 +27,6 @@ func newBallast() []byte {
 		return nil
 	}
 	held := make([]byte, ballastSize)
-	giveBack(held) // Go has written zeros to it, where it took memory that had been used before
+	giveBack(held) // Go has zeroed it if the memory had been used before
 	return held
 }

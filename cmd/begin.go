@@ -12,18 +12,20 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// begun is what every process of Weir has at its beginning.
+// begun is what every process of Weir begins with.
 type begun struct {
 	config *rest.Config
 	state  *live.State
 	log    logr.Logger
-	// elected is the leader's Lease; nil: there is no other process to wait for.
+	// elected is the leader's Lease; nil if there is no other process to wait for.
 	elected *leases.Elected
 }
 
-// begin finds the API server, makes sure that it answers, and prepares the policies. The flags have
-// been checked.
-func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, policy *policyFlags, target *targetFlags) (*begun, error) {
+// begin finds the API server, waits until it answers, and prepares the policies. The caller has
+// checked the flags.
+func begin(
+	ctx context.Context, cluster *clusterFlags, process *processFlags, policy *policyFlags, target *targetFlags,
+) (*begun, error) {
 	b, err := beginWithoutPolicies(ctx, cluster, process)
 	if err != nil {
 		return nil, err
@@ -32,7 +34,7 @@ func begin(ctx context.Context, cluster *clusterFlags, process *processFlags, po
 	return b, err
 }
 
-// beginWithoutPolicies is begin for who enforces none.
+// beginWithoutPolicies is begin for a process that enforces no policies.
 func beginWithoutPolicies(ctx context.Context, cluster *clusterFlags, process *processFlags) (*begun, error) {
 	b := &begun{log: process.logger()}
 	boundMemory(b.log, memlimit.FromCgroup)

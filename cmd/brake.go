@@ -16,12 +16,12 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// allControllers is who each controller of a kube-controller-manager is that has one identity for
-// all.
+// allControllers is the user of every controller of a kube-controller-manager that runs without
+// --use-service-account-credentials.
 const allControllers = "system:kube-controller-manager"
 
-// brakeFlags are those of the brake: of the controller, and of the webhook beside another
-// collector.
+// brakeFlags are the flags of the brake. The controller has them, and so has the webhook, for the
+// brake on another collector.
 type brakeFlags struct {
 	brake      brake.Limits
 	brakeUsers []string
@@ -29,11 +29,16 @@ type brakeFlags struct {
 
 func (f *brakeFlags) register(fs *pflag.FlagSet) {
 	f.brake = brake.DefaultLimits
-	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most, "most objects that are deleted for owners that Weir did not see deleted: "+
-		"of one kind within an hour, of all kinds within ten minutes, and no more than 500 where that is more than a tenth of a kind; "+
-		"more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode with --brake-users")
-	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil, "in companion mode: users (garbage collectors) whose deletes the webhook holds past these limits; "+
-		policies.GarbageCollector+" is the built-in one where kube-controller-manager runs with --use-service-account-credentials; default: none. Give the webhook the same flags")
+	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most,
+		"most objects that are deleted for owners that Weir did not see deleted: "+
+			"of one kind within an hour, of all kinds within ten minutes, and no more than 500 where that is more than a "+
+			"tenth of a kind; "+
+			"more is held until a person decides (HeldCollection); 0 for no limit. In replace mode, and in companion mode "+
+			"with --brake-users")
+	fs.StringSliceVar(&f.brakeUsers, "brake-users", nil,
+		"in companion mode: users (garbage collectors) whose deletes the webhook holds past these limits; "+
+			policies.GarbageCollector+" is the built-in one where kube-controller-manager runs with "+
+			"--use-service-account-credentials; default: none. Give the webhook the same flags")
 }
 
 func (f *brakeFlags) check() error {
@@ -46,15 +51,17 @@ func (f *brakeFlags) check() error {
 	}
 	errs = append(errs, checkUsers("--brake-users", f.brakeUsers))
 	if slices.Contains(f.brakeUsers, allControllers) {
-		errs = append(errs, fmt.Errorf("--brake-users %s: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name %s", allControllers, policies.GarbageCollector))
+		errs = append(errs, fmt.Errorf("--brake-users %s: other controllers have that name, too, and delete what has "+
+			"owners; run kube-controller-manager with --use-service-account-credentials, and name %s", allControllers,
+			policies.GarbageCollector))
 	}
 	return errors.Join(errs...)
 }
 
-// holdsOthers tells whether what another garbage collector deletes is held past the limits.
+// holdsOthers reports whether the deletes of another garbage collector are held past the limits.
 func (f *brakeFlags) holdsOthers() bool { return len(f.brakeUsers) > 0 && !f.brake.Off() }
 
-// braking are the users whose deletes come to the webhook for the brake.
+// braking returns the users whose deletes are sent to the webhook for the brake.
 func (f *brakeFlags) braking() []string {
 	if !f.holdsOthers() {
 		return nil
@@ -62,8 +69,8 @@ func (f *brakeFlags) braking() []string {
 	return f.brakeUsers
 }
 
-// guard makes what holds the deletes of another garbage collector in a process that does not keep
-// HeldCollections; nil: nothing does.
+// guard returns the brake on another garbage collector, for a process that does not keep
+// HeldCollections; nil if there is none.
 func (f *brakeFlags) guard(b *begun, m *management, c *controller.Following) (webhook.Brake, error) {
 	if !f.holdsOthers() {
 		return nil, nil
@@ -72,7 +79,8 @@ func (f *brakeFlags) guard(b *begun, m *management, c *controller.Following) (we
 	if err != nil {
 		return nil, fmt.Errorf("make a client for HeldCollections: %w", err)
 	}
-	held := c.NewBrake(brake.Options{Limits: f.brake, Beside: true, Client: client, Registry: metrics.Registry, Log: b.log.WithName("brake")})
+	held := c.NewBrake(brake.Options{Limits: f.brake, Beside: true, Client: client, Registry: metrics.Registry,
+		Log: b.log.WithName("brake")})
 	held.Begin()
 	m.follow("held collections", func(ctx context.Context) error { held.Heed(ctx); return nil })
 	return brake.NewGuard(held, c.Ready).Holds, nil

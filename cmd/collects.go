@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// whoCollects finds out for the webhook who collects garbage, by the canary in a namespace; nil
-// where that is not watched.
+// whoCollects returns a function by which the webhook learns who collects garbage. It reads the
+// canary in the namespace; nil if there is none.
 func whoCollects(b *begun, namespace string) (func(context.Context) (policies.Collector, error), error) {
 	if namespace == "" {
 		return nil, nil

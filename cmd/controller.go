@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/controller"
 )
 
-// controllerFlags are those of weir controller.
+// controllerFlags are the flags of weir controller.
 type controllerFlags struct {
 	clusterFlags
 	processFlags
@@ -25,7 +25,8 @@ type controllerFlags struct {
 func (f *controllerFlags) check() error {
 	errs := []error{f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check()}
 	if len(f.brakeUsers) > 0 && !f.set() {
-		errs = append(errs, errors.New("--brake-users: the webhook holds what others delete, so --webhook-service or --webhook-url must say where it is"))
+		errs = append(errs, errors.New("--brake-users: the webhook holds what others delete, so --webhook-service or "+
+			"--webhook-url must say where it is"))
 	}
 	return errors.Join(errs...)
 }
@@ -50,9 +51,9 @@ In companion mode it does the collecting, and weir only what policies ask for.`,
 	return cmd
 }
 
-// runController wires the parts and stays until ctx ends, at a signal, or until the Lease is lost.
-// With server it is all of weir in one process, which serves the webhook where the flags say how it
-// is reached.
+// runController wires the parts and runs them until ctx ends, at a signal, or until the Lease is
+// lost. With server, all of weir runs in this process, and the webhook is served if the flags say
+// how it is reached.
 func runController(ctx context.Context, f *controllerFlags, server *serverFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -99,11 +100,12 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 	return m.run(ctx)
 }
 
-// compare runs shadow mode: the collector, which changes nothing, and neither policies nor a
+// compare runs shadow mode: only the collector, which changes nothing. There are no policies and no
 // webhook.
 func (f *controllerFlags) compare(ctx context.Context) error {
 	if f.set() || f.policyFlags.dir != "" {
-		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, --webhook-service and --webhook-url out")
+		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, " +
+			"--webhook-service and --webhook-url out")
 	}
 	b, err := beginWithoutPolicies(ctx, &f.clusterFlags, &f.processFlags)
 	if err != nil {
@@ -126,10 +128,12 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 	return m.run(ctx)
 }
 
-// controller makes the collector. Without a source this process does not have the API server call
-// the webhook. once: it ends where another garbage collector works, instead of waiting for the end
-// of that.
-func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs.Token, once bool) (*controller.Controller, error) {
+// controller returns the collector. Without a source, this process does not write webhook
+// configurations. With once it ends if another garbage collector works, instead of waiting for that
+// to end.
+func (f *controllerFlags) controller(
+	b *begun, source certs.Source, token *certs.Token, once bool,
+) (*controller.Controller, error) {
 	migration, err := f.migration(b)
 	if err != nil {
 		return nil, err
@@ -138,7 +142,8 @@ func (f *controllerFlags) controller(b *begun, source certs.Source, token *certs
 		Config: b.config, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
 		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), ArchiveBytes: int64(f.archiveMiB) << 20,
-		Migration: migration, Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once, Registry: metrics.Registry, Log: b.log,
+		Migration: migration, Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once,
+		Registry: metrics.Registry, Log: b.log,
 	}
 	if b.elected != nil {
 		o.Lease = b.elected.Vacancy

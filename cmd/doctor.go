@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/internal/tools/doctor"
 )
 
-// doctorFlags are those of weir doctor.
+// doctorFlags are the flags of weir doctor.
 type doctorFlags struct {
 	clusterFlags
 	mode, namespace, output string
@@ -56,10 +56,13 @@ problem. What cannot be read is reported as unknown, and is no problem.`,
 
 func (f *doctorFlags) register(fs *pflag.FlagSet) {
 	f.clusterFlags.register(fs)
-	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of the Deployment weir-controller, else companion")
+	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of "+
+		"the Deployment weir-controller, else companion")
 	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
-	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner never existed, and wait for its end, for 30s at most; then it is deleted")
-	fs.BoolVar(&f.webhook, "webhook", false, "only find out whether the API server asks the webhook, for 30s at most: a dry-run delete of the Lease weir-canary has to come back refused by it; needs the right to delete that Lease")
+	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner "+
+		"never existed, and wait for its end, for 30s at most; then it is deleted")
+	fs.BoolVar(&f.webhook, "webhook", false, "only find out whether the API server asks the webhook, for 30s at most: "+
+		"a dry-run delete of the Lease weir-canary has to come back refused by it; needs the right to delete that Lease")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 }
 
@@ -71,7 +74,7 @@ func (f *doctorFlags) check() error {
 	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
 		errs = append(errs, fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode))
 	}
-	if f.namespace == "" { // of a variable without a value: all that is asked for would be nowhere
+	if f.namespace == "" { // from a variable without a value: every request would go to no namespace
 		errs = append(errs, fmt.Errorf("--namespace %q: must be the name of a namespace", f.namespace))
 	}
 	errs = append(errs, checkNamespace("--namespace", f.namespace))
@@ -100,7 +103,7 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 		return err
 	}
 	facts := p.read(ctx, f.mode, f.try)
-	if ctx.Err() != nil { // what was not read by then is not unknown
+	if ctx.Err() != nil { // facts that were cut off by then are not unknown
 		return errInterrupted
 	}
 	findings := doctor.Examine(facts)
@@ -126,7 +129,7 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	return nil
 }
 
-// printFindings writes one after the other, with what to do below.
+// printFindings writes the findings, each with what to do below it.
 func printFindings(out io.Writer, findings []doctor.Finding) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range findings {

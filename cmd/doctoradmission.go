@@ -41,8 +41,8 @@ func (p *patient) admission(ctx context.Context) error {
 	return nil
 }
 
-// conditionsOf are the expressions by which an admission policy, or each webhook of a
-// configuration, judges deletes and updates, which are what collectors ask for.
+// conditionsOf returns the expressions by which an admission policy, or each webhook of a
+// configuration, selects deletes and updates, the requests of collectors.
 func conditionsOf(u *unstructured.Unstructured) (out []string) {
 	parts, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
 	for _, part := range append(parts, u.Object["spec"]) {
@@ -55,7 +55,7 @@ func conditionsOf(u *unstructured.Unstructured) (out []string) {
 	return out
 }
 
-// under are the strings that stand under a key, however deep; here: at is what stands there.
+// under returns the strings below a key, at any depth. With here, at is already below the key.
 func under(at any, key string, here bool) (out []string) {
 	switch at := at.(type) {
 	case string:

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-dev/weir/controller/enforce"
 )
 
-// API servers take seconds to read webhook configurations, and the controller as long to write
+// An API server takes seconds to read webhook configurations, and the controller as long to write
 // them.
 const (
 	askFor   = 30 * time.Second
 	askEvery = time.Second
 )
 
-// runAsked says whether the API server asks the webhook, and fails if not. It needs one right: to
+// runAsked prints whether the API server asks the webhook, and fails if not. It needs one right: to
 // delete the Lease weir-canary.
 func runAsked(ctx context.Context, config *rest.Config, namespace string, out io.Writer) error {
 	config = rest.CopyConfig(config)
@@ -37,7 +37,7 @@ func runAsked(ctx context.Context, config *rest.Config, namespace string, out io
 	return err
 }
 
-// asked tries until the API server asks, or the time is up.
+// asked retries until the API server asks the webhook, or the time is up.
 func asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (metav1.ConditionStatus, string) {
 	for began := time.Now(); ; {
 		status, message := enforce.Asked(ctx, leases)

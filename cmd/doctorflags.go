@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// deployed reads what the Deployment of the controller says: its mode, which is companion by
-// default, and flags about others.
+// deployed reads the controller's Deployment: its mode, which is companion by default, and its
+// flags about other collectors.
 func (p *patient) deployed(ctx context.Context) error {
 	p.mode = doctor.Companion
 	d, err := p.client.AppsV1().Deployments(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
@@ -48,8 +48,8 @@ func flagsOf(d *appsv1.Deployment) (mode string, flags doctor.Flags) {
 	return mode, flags
 }
 
-// flagOf is the value of a flag in a command line: the values that it has, with commas, if it is
-// there more than once.
+// flagOf returns the value of a flag in a command line, and whether it is there. The values of a
+// flag that is given more than once are joined by commas.
 func flagOf(args []string, name string) (string, bool) {
 	var values []string
 	for i, a := range args {
@@ -62,9 +62,11 @@ func flagOf(args []string, name string) (string, bool) {
 	return strings.Join(values, ","), len(values) > 0
 }
 
-// managers are the pods of kube-controller-manager, as kubeadm and others label them.
+// managers reads the pods of kube-controller-manager, by the labels that kubeadm and others give
+// them.
 func (p *patient) managers(ctx context.Context) error {
-	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
+	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (p *patient) managers(ctx context.Context) error {
 	return nil
 }
 
-// own tells whether the controllers of a kube-controller-manager have credentials of their own.
+// own reports whether the controllers of a kube-controller-manager have credentials of their own.
 func own(args []string) bool {
 	const flag = "--use-service-account-credentials"
 	value, _ := flagOf(args, strings.TrimPrefix(flag, "--"))

@@ -28,20 +28,20 @@ import (
 )
 
 const (
-	doctorTimeout = 15 * time.Second // of one request
-	// doctorFor is how long all may take that is only read: there are dozens of rights to ask for,
-	// of an API server that may not answer.
+	doctorTimeout = 15 * time.Second // for one request
+	// doctorFor bounds all reads together: there are dozens of rights to ask for, and the API
+	// server may not answer.
 	doctorFor = 2 * time.Minute
-	// tryFor is how long a garbage collector may take with --try.
+	// tryFor is how long a garbage collector may take to delete the object of --try.
 	tryFor, tryEvery = 30 * time.Second, 200 * time.Millisecond
 )
 
-// patient is a cluster that is looked at, and what was found so far.
+// patient is a cluster that the doctor looks at, and what it has found so far.
 type patient struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	home    string
-	mode    string // that is installed
+	mode    string // the mode of the installed controller
 	facts   doctor.Facts
 }
 
@@ -60,7 +60,7 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 		User: "system:serviceaccount:" + home + ":weir-controller", Errors: map[string]string{}}}, nil
 }
 
-// read reads all facts. What cannot be read is left out, and why is said.
+// read returns all facts. A fact that cannot be read is left out, and its error is noted.
 func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts {
 	p.look(ctx, mode)
 	if try {
@@ -69,7 +69,7 @@ func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts 
 	return p.facts
 }
 
-// look reads what is there, within doctorFor.
+// look reads all facts that need no change of the cluster, within doctorFor.
 func (p *patient) look(ctx context.Context, mode string) {
 	ctx, cancel := context.WithTimeout(ctx, doctorFor)
 	defer cancel()
@@ -133,7 +133,7 @@ func (p *patient) lease(ctx context.Context, namespace, name string, into **doct
 		found.Renewed = time.Since(l.Spec.RenewTime.Time)
 	}
 	if l.Spec.LeaseDurationSeconds != nil {
-		const clocks = 30 * time.Second // may differ by
+		const clocks = 30 * time.Second // the most that clocks differ by
 		found.Expired = found.Renewed > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+clocks
 	}
 	*into = found
@@ -154,7 +154,7 @@ func (p *patient) canary(ctx context.Context) error {
 	return nil
 }
 
-// rights are those of the controller's ServiceAccount; where there is none, of who asks.
+// rights asks for the rights of the controller's ServiceAccount or, if there is none, of the user.
 func (p *patient) rights(ctx context.Context) {
 	_, err := p.client.CoreV1().ServiceAccounts(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
 	installed := err == nil
@@ -177,17 +177,19 @@ func (p *patient) rights(ctx context.Context) {
 
 func (p *patient) may(ctx context.Context, need doctor.Need, installed bool) (bool, error) {
 	resource, sub, _ := strings.Cut(need.Resource, "/")
-	about := &authorizationv1.ResourceAttributes{Verb: need.Verb, Group: need.Group, Resource: resource, Subresource: sub, Namespace: need.Namespace, Name: need.Name}
+	about := &authorizationv1.ResourceAttributes{Verb: need.Verb, Group: need.Group, Resource: resource, Subresource: sub,
+		Namespace: need.Namespace, Name: need.Name}
 	reviews := p.client.AuthorizationV1()
 	if !installed {
 		got, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}, metav1.CreateOptions{})
 		return err == nil && got.Status.Allowed, err
 	}
-	got, err := reviews.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: p.facts.User, ResourceAttributes: about,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + p.home, "system:authenticated"},
-	}}, metav1.CreateOptions{})
+	got, err := reviews.SubjectAccessReviews().Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: p.facts.User, ResourceAttributes: about,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + p.home, "system:authenticated"},
+		}}, metav1.CreateOptions{})
 	return err == nil && got.Status.Allowed, err
 }
 
@@ -226,8 +228,8 @@ func (p *patient) definitions(ctx context.Context) error {
 	return nil
 }
 
-// policies are all policy objects, with what of their conditions is False, and what they do not
-// say.
+// policies reads all policy objects: which of their conditions are False, and which say nothing
+// yet.
 func (p *patient) policies(ctx context.Context) error {
 	if p.facts.Definitions == nil {
 		return fmt.Errorf("which kinds of them are served is not known")
@@ -265,11 +267,11 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	out.Unknown = notKnown(conditions, generation)
 	for _, c := range conditions {
 		if c.Type == v1beta1.ConditionReady {
-			continue // it says what these say
+			continue // a summary of the others
 		}
 		breaks := c.Type == v1beta1.ConditionValid || c.Type == v1beta1.ConditionEnforced
 		if breaks && c.ObservedGeneration < generation {
-			continue // it is about what the policy said before
+			continue // it is about an older generation
 		}
 		if c.Status == metav1.ConditionFalse && c.Reason != v1beta1.ReasonInProgress && c.Type != v1beta1.ConditionInProcess {
 			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
@@ -278,7 +280,8 @@ func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
 	return out, nil
 }
 
-// notKnown is why the conditions of a policy do not say whether it is in force; empty if they do.
+// notKnown returns why the conditions of a policy do not tell whether it is in force; "" if they
+// do.
 func notKnown(conditions []metav1.Condition, generation int64) string {
 	for _, of := range []string{v1beta1.ConditionValid, v1beta1.ConditionEnforced} {
 		switch c := meta.FindStatusCondition(conditions, of); {
@@ -289,7 +292,7 @@ func notKnown(conditions []metav1.Condition, generation int64) string {
 		case c.ObservedGeneration < generation:
 			return "no controller has looked at it since it was changed"
 		case c.Status == metav1.ConditionFalse:
-			return "" // it is not
+			return "" // it is known: not in force
 		case c.Status != metav1.ConditionTrue:
 			return fmt.Sprintf("%s is %s (%s): %s", of, c.Status, c.Reason, c.Message)
 		}
@@ -297,7 +300,7 @@ func notKnown(conditions []metav1.Condition, generation int64) string {
 	return ""
 }
 
-// try creates an object whose owner never existed, and waits for its end.
+// try creates an object whose owner never existed, and waits until a collector deletes it.
 func (p *patient) try(ctx context.Context) error {
 	namespace := p.home
 	if _, err := p.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
@@ -334,9 +337,11 @@ func (p *patient) try(ctx context.Context) error {
 }
 
 func (p *patient) remove(ctx context.Context, namespace, name string, uid types.UID) error {
-	err := p.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := p.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", namespace, name, err)
+		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", namespace,
+			name, err)
 	}
 	return nil
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/weir-dev/weir/internal/tools/release"
 )
 
-// election is the Lease of the leader; nil where there is none.
+// election returns the leader's Lease; nil if there is none.
 func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases.Elected, error) {
 	if !f.leaderElect || f.mode == modeShadow {
 		return nil, nil
 	}
 	namespace := cmp.Or(f.leaseNamespace(), podNamespace())
 	if namespace == "" {
-		return nil, errors.New("--leader-elect needs --leader-elect-namespace here: the pod has no ServiceAccount token that tells its namespace")
+		return nil, errors.New("--leader-elect needs --leader-elect-namespace here: the pod has no ServiceAccount token " +
+			"that tells its namespace")
 	}
 	lock, err := f.lock(config, namespace, release.LeaseName, "")
 	if err != nil {
@@ -32,16 +33,18 @@ func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases
 	return leases.NewElected(leases.NewVacancy(lock, "the leader's Lease", log), f.leaseDuration/15), nil
 }
 
-// lock is a Lease as this process holds it, under a name that begins with prefix. A request that
-// hangs does not cost it the Lease.
+// lock returns a Lease as this process holds it, with an identity that begins with prefix. Its
+// client has a timeout, so that a request that hangs does not lose the Lease.
 func (f *collectorFlags) lock(config *rest.Config, namespace, name, prefix string) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("find a name to hold it by: %w", err)
 	}
 	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name,
-		resourcelock.ResourceLockConfig{Identity: prefix + host + "_" + string(uuid.NewUUID())}, rest.CopyConfig(config), f.renewFor())
+		resourcelock.ResourceLockConfig{Identity: prefix + host + "_" + string(uuid.NewUUID())},
+		rest.CopyConfig(config), f.renewFor())
 }
 
-// renewFor is for how long a leader tries to renew its Lease before it ends: less than others wait.
+// renewFor returns for how long a leader tries to renew its Lease before it ends. It is less than
+// others wait.
 func (f *collectorFlags) renewFor() time.Duration { return f.leaseDuration * 2 / 3 }

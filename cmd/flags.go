@@ -27,17 +27,18 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// clusterFlags say which API server it is about.
+// clusterFlags select the API server.
 type clusterFlags struct {
 	kubeconfig, context string
 }
 
 func (f *clusterFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "path of a kubeconfig; default: $KUBECONFIG, the cluster weir runs in, or ~/.kube/config")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"path of a kubeconfig; default: $KUBECONFIG, the cluster weir runs in, or ~/.kube/config")
 	fs.StringVar(&f.context, "context", "", "context of the kubeconfig; default: its current one")
 }
 
-// restConfig finds the API server: a kubeconfig that was named must be there and be right.
+// restConfig finds the API server. A kubeconfig that is named must exist and be valid.
 func (f *clusterFlags) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -54,7 +55,7 @@ func (f *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// processFlags are those of every process that stays.
+// processFlags are the flags of every long-running process.
 type processFlags struct {
 	metricsAddress string
 	metricsSecure  bool
@@ -64,15 +65,18 @@ type processFlags struct {
 }
 
 func (f *processFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "address of metrics, the debug graph and, in shadow mode, /shadow; 0 turns them off")
-	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve these over TLS, to authenticated and authorized clients only")
-	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 turns them off")
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
+		"address of metrics, the debug graph and, in shadow mode, /shadow; 0 turns them off")
+	fs.BoolVar(&f.metricsSecure, "metrics-secure", true,
+		"serve these over TLS, to authenticated and authorized clients only")
+	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz; 0 turns them off")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fs.IntVarP(&f.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
 }
 
-// maxVerbosity is what the chart allows, too. Past a byte nothing would be logged at all: the
-// levels of the log are bytes.
+// maxVerbosity is the chart's limit, too. Levels of the log are bytes, so past 127 nothing would be
+// logged at all.
 const maxVerbosity = 10
 
 func (f *processFlags) check() error {
@@ -92,11 +96,11 @@ func (f *processFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// noAddress is where nothing is served. An empty address would not do: the library that serves
-// metrics has a port of its own for that.
+// noAddress turns a server off. An empty address would not: controller-runtime then serves metrics
+// at its default port.
 const noAddress = "0"
 
-// checkAddress finds what is wrong with an address to listen at; must is what the flag may be.
+// checkAddress returns what is wrong with an address to listen at. must describes a valid value.
 func checkAddress(flag, address, must string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -112,28 +116,28 @@ func checkPort(flag, address, port string) error {
 	return nil
 }
 
-// servesMetrics tells whether metrics are served over TLS.
+// servesMetrics reports whether metrics are served over TLS.
 func (f *processFlags) servesMetrics() bool { return f.metricsSecure && f.metricsAddress != noAddress }
 
-// logger makes the log, and has the libraries write to it.
+// logger returns the log, and makes the libraries write to it.
 func (f *processFlags) logger() logr.Logger {
 	log := zap.New(zap.UseDevMode(f.logFormat == "text"), zap.Level(zapcore.Level(-f.verbosity)),
 		zap.StacktraceLevel(zapcore.DPanicLevel), func(o *zap.Options) { o.TimeEncoder = zapcore.RFC3339NanoTimeEncoder })
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client"))
 	stdlog.SetOutput(webhook.Lines(log.WithName("server")))
-	stdlog.SetFlags(0) // the log has its own times
+	stdlog.SetFlags(0) // the log adds the time
 	return log
 }
 
-// forTests registers a duration that is as long as the API server, or another collector, needs. It
-// is no flag of users, and in no help: only tests, in which nothing is as slow, have less.
+// forTests registers a duration that the API server, or another collector, needs. The flag is
+// hidden from users. Tests set less, because their servers are faster.
 func forTests(fs *pflag.FlagSet, name string, to *time.Duration, needed time.Duration) {
 	fs.DurationVar(to, name, needed, "")
 	fs.Lookup(name).Hidden = true
 }
 
-// collectorFlags are those of the controller.
+// collectorFlags are the flags of the collector.
 type collectorFlags struct {
 	mode         string
 	drain        bool
@@ -164,31 +168,47 @@ const (
 	inProcessValidate = "Validate"
 )
 
-// What --leader-elect-lease-duration may be. Past the longest, no user would know why no other
-// process takes over; a Lease says it in 32 bits.
+// Bounds of --leader-elect-lease-duration. Past the longest, no user would know why no other
+// process takes over; a Lease has 32 bits for it.
 const minLease, maxLease = 3 * time.Second, time.Hour
 
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
-	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and namespace controller run, and Weir does only what policies ask for; "+
-		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would collect with what they do")
-	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate, "in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
-	fs.StringVar(&f.shadowReport, "shadow-report", "", "in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
-	fs.BoolVar(&f.drain, "drain-namespaces", true, "drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must be off then; in companion mode those that a DrainPolicy selects")
+	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and "+
+		"namespace controller run, and Weir does only what policies ask for; "+
+		"replace: Weir does their work, and they must be off; shadow: Weir changes nothing, and compares what it would "+
+		"collect with what they do")
+	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate,
+		"in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
+	fs.StringVar(&f.shadowReport, "shadow-report", "",
+		"in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
+	fs.BoolVar(&f.drain, "drain-namespaces", true,
+		"drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must "+
+			"be off then; in companion mode those that a DrainPolicy selects")
 	fs.StringSliceVar(&f.ignore, "ignore", nil, "kinds to leave alone, as resource.group; events always are")
-	fs.StringVar(&f.inProcess, "in-process", inProcessValidate, "Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not said where the webhook is")
-	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how many MiB all records of deleted objects may have together, compressed, where a policy has archive; beyond that, the oldest of a namespace that exceeds its share are purged")
+	fs.StringVar(&f.inProcess, "in-process", inProcessValidate,
+		"Validate: write what the API server can judge of policies by itself as ValidatingAdmissionPolicies, which hold "+
+			"while Weir is away; Off: write none, and delete those that were written. Nothing is written where it is not "+
+			"said where the webhook is")
+	fs.IntVar(&f.archiveMiB, "archive-mib", 64, "how many MiB all records of deleted objects may have together, "+
+		"compressed, where a policy has archive; beyond that, the oldest of a namespace that exceeds its share are purged")
 	forTests(fs, "test-in-process-overlap", &f.overlap, 30*time.Second)
-	fs.BoolVar(&f.beside, "beside-builtin", false, "in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
-		"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
+	fs.BoolVar(&f.beside, "beside-builtin", false,
+		"in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
+			"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
 	f.brakeFlags.register(fs)
-	fs.StringVar(&f.migrationLease, "migration-lease", "", "in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and its namespace controller, too (--enable-leader-migration): whoever holds it collects")
-	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect, "work only while holding a Lease, so that several replicas can run")
-	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the Lease; default: weir's own, or kube-system outside a cluster")
-	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long a Lease is valid without renewal")
+	fs.StringVar(&f.migrationLease, "migration-lease", "",
+		"in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and "+
+			"its namespace controller, too (--enable-leader-migration): whoever holds it collects")
+	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect,
+		"work only while holding a Lease, so that several replicas can run")
+	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "",
+		"namespace of the Lease; default: weir's own, or kube-system outside a cluster")
+	fs.DurationVar(&f.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long a Lease is valid without renewal")
 }
 
-// check finds what is wrong with the flags before anything is started.
+// check returns what is wrong with the flags, before anything is started.
 func (f *collectorFlags) check() error {
 	var errs []error
 	switch f.mode {
@@ -204,11 +224,13 @@ func (f *collectorFlags) check() error {
 		errs = append(errs, fmt.Errorf("--archive-mib %d: must be between 1 and %d", f.archiveMiB, 1<<20))
 	}
 	if f.beside && f.mode != modeReplace {
-		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors"))
+		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside "+
+			"the built-in collectors"))
 	}
 	errs = append(errs, f.brakeFlags.check())
 	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
-		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself would delete"))
+		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself "+
+			"would delete"))
 	}
 	if _, err := pair("--migration-lease", f.migrationLease); err != nil {
 		errs = append(errs, err)
@@ -218,15 +240,17 @@ func (f *collectorFlags) check() error {
 	}
 	errs = append(errs, checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
 	if f.leaseDuration < minLease || f.leaseDuration > maxLease {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be between %s and %s", f.leaseDuration, minLease, maxLease))
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be between %s and %s", f.leaseDuration,
+			minLease, maxLease))
 	}
 	if i := slices.IndexFunc(f.ignore, func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) > 0 }); i >= 0 {
-		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i]))
+		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io",
+			f.ignore[i]))
 	}
 	return errors.Join(errs...)
 }
 
-// checkNamespace finds what is wrong with the name of a namespace; empty is none.
+// checkNamespace returns what is wrong with the name of a namespace; empty is valid.
 func checkNamespace(flag, name string) error {
 	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%s %q: must be the name of a namespace", flag, name)
@@ -234,8 +258,8 @@ func checkNamespace(flag, name string) error {
 	return nil
 }
 
-// checkUsers finds names that no user has: of "a, b" the second would be " b", and what is said of
-// it would hold for no user.
+// checkUsers finds names that no user has. Of "a, b" the second would be " b", and would match no
+// user.
 func checkUsers(flag string, users []string) error {
 	if i := slices.IndexFunc(users, func(s string) bool { return strings.TrimSpace(s) != s }); i >= 0 {
 		return fmt.Errorf("%s %q: must not begin or end with a space", flag, users[i])
@@ -243,7 +267,7 @@ func checkUsers(flag string, users []string) error {
 	return nil
 }
 
-// namespaceSyncs is how many namespaces to drain at once: none if that is left to another
+// namespaceSyncs returns how many namespaces are drained at once; 0 if that is left to another
 // controller.
 func (f *collectorFlags) namespaceSyncs() int {
 	if !f.drain || f.mode == modeShadow {

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/controller"
 )
 
-// gcFlags are those of weir gc.
+// gcFlags are the flags of weir gc.
 type gcFlags struct {
 	clusterFlags
 	process processFlags
@@ -41,11 +41,12 @@ With --control programs can ask whether anything is left to do.`,
 	f.register(fs)
 	fs.StringVar(&f.process.logFormat, "log-format", "text", "text or json")
 	fs.IntVarP(&f.process.verbosity, "verbosity", "v", 0, "1 also logs why nothing is done")
-	fs.StringVar(&f.control, "control", "", "unix:PATH of a socket that answers /ready, /idle and /objects/UID; empty: none")
+	fs.StringVar(&f.control, "control", "", "unix:PATH of a socket that answers /ready, /idle and /objects/UID; "+
+		"empty: none")
 	return cmd
 }
 
-// socket is the path of --control; empty: none.
+// socket returns the path of --control; "" if there is none.
 func (f *gcFlags) socket() (string, error) {
 	path, isUnix := strings.CutPrefix(f.control, "unix:")
 	if f.control != "" && (!isUnix || path == "") {
@@ -67,7 +68,8 @@ func (f *gcFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Options{Config: b.config, Namespaces: controller.DefaultNamespaceSyncs, Log: b.log})
+	c, err := controller.New(controller.Options{Config: b.config, Namespaces: controller.DefaultNamespaceSyncs,
+		Log: b.log})
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
@@ -82,7 +84,7 @@ func (f *gcFlags) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serveControl answers at a socket that only the user of this process can open.
+// serveControl serves a socket that only the user of this process can open.
 func serveControl(ctx context.Context, group *errgroup.Group, path string, c *controller.Controller) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("--control: %w", err)

@@ -2,6 +2,6 @@ package cmd
 
 import "syscall"
 
-// giveBack gives memory back that holds nothing but zeros: it reads as zeros still. Where the
-// system does not take it, it stays.
+// giveBack returns the memory of zeros to the system. It still reads as zeros. On an error it is
+// kept.
 func giveBack(zeros []byte) { _ = syscall.Madvise(zeros, syscall.MADV_DONTNEED) }

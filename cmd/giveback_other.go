@@ -2,5 +2,5 @@
 
 package cmd
 
-// giveBack does nothing here: Weir runs on Linux, and is only developed elsewhere.
+// giveBack does nothing: Weir runs on Linux, and is only developed elsewhere.
 func giveBack([]byte) {}

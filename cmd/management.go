@@ -28,18 +28,18 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// management runs the parts of a process: what every replica does, what only the leader does, and
-// what is asked from outside.
+// management runs the parts of a process: those of every replica, those of the leader, and the
+// servers of health, metrics and pages.
 type management struct {
 	config  *rest.Config
 	process *processFlags
-	leading *collectorFlags // nil: there is no leader
-	elected *leases.Elected // the leader's Lease; nil: there is no other process to wait for
+	leading *collectorFlags // nil if there is no leader
+	elected *leases.Elected // the leader's Lease; nil if there is no other process to wait for
 
-	graph  http.Handler // the debug page; nil: none
-	shadow http.Handler // what was compared; nil: nothing is
-	// certificate is that of the webhook, under which metrics are served, too: its CA verifies
-	// both. nil: there is none.
+	graph  http.Handler // the debug page; nil if there is none
+	shadow http.Handler // the report of shadow mode; nil in other modes
+	// certificate is the webhook's, under which metrics are served, too, so that its CA verifies
+	// both; nil if there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	runnables   []manager.Runnable
 	checks      map[string]func() error
@@ -51,17 +51,17 @@ func newManagement(config *rest.Config, p *processFlags, leading *collectorFlags
 	return m
 }
 
-// follow adds what every replica does, from the beginning.
+// follow adds a part that every replica runs from the beginning.
 func (m *management) follow(name string, run func(context.Context) error) {
 	m.runnables = append(m.runnables, part{name: name, run: run})
 }
 
-// lead adds what only the leader does.
+// lead adds a part that only the leader runs.
 func (m *management) lead(run func(context.Context) error) {
 	m.runnables = append(m.runnables, part{name: "leader", run: run, leads: true})
 }
 
-// collect adds the collector, with the policies that it enforces.
+// collect adds the collector, and the policies that it enforces.
 func (m *management) collect(b *begun, c *controller.Controller) error {
 	m.graph, m.shadow = c.GraphHandler(), c.ShadowHandler()
 	if b.state != nil {
@@ -75,10 +75,10 @@ func (m *management) collect(b *begun, c *controller.Controller) error {
 	return tellBuild("controller")
 }
 
-// ready adds a condition of /readyz.
+// ready adds a check to /readyz.
 func (m *management) ready(name string, check func() error) { m.checks[name] = check }
 
-// part is a part of a process as the manager runs it.
+// part implements manager.Runnable.
 type part struct {
 	name  string
 	run   func(context.Context) error
@@ -114,7 +114,8 @@ func (m *management) run(ctx context.Context) error {
 	return m.runLeading(ctx, mgr)
 }
 
-var errLeaseTaken = errors.New("another process has taken the leader's Lease: it was deleted or edited, or this process stood still")
+var errLeaseTaken = errors.New("another process has taken the leader's Lease: it was deleted or edited, or this " +
+	"process stood still")
 
 // runLeading runs the manager until ctx ends, it fails, or another process has taken the Lease.
 func (m *management) runLeading(ctx context.Context, mgr manager.Manager) error {
@@ -138,14 +139,15 @@ func (m *management) runLeading(ctx context.Context, mgr manager.Manager) error 
 }
 
 func (m *management) options() ctrl.Options {
-	o := ctrl.Options{Metrics: metricsserver.Options{BindAddress: noAddress}, HealthProbeBindAddress: noAddress} // see listen
+	// listen serves instead.
+	o := ctrl.Options{Metrics: metricsserver.Options{BindAddress: noAddress}, HealthProbeBindAddress: noAddress}
 	f := m.leading
 	if f == nil {
 		return o
 	}
 	renew, retry := f.renewFor(), f.leaseDuration/7
 	if m.elected != nil {
-		// The ID is what leader_election_master_status calls it.
+		// leader_election_master_status has this ID as its label.
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionResourceLockInterface = true, release.LeaseName, m.elected
 	}
 	o.LeaderElectionReleaseOnCancel = true
@@ -153,7 +155,7 @@ func (m *management) options() ctrl.Options {
 	return o
 }
 
-// listen adds the servers of what is asked from outside.
+// listen adds the servers of health probes and of metrics.
 func (m *management) listen(mgr manager.Manager) error {
 	p := m.process
 	if p.healthAddress != noAddress {
@@ -175,7 +177,7 @@ func (m *management) listen(mgr manager.Manager) error {
 	return port(mgr, "metrics", p.metricsAddress, handler, over)
 }
 
-// pages are served beside metrics, by their paths.
+// pages returns what is served beside metrics, by path.
 func (m *management) pages() map[string]http.Handler {
 	pages := map[string]http.Handler{}
 	if m.graph != nil {
@@ -187,7 +189,7 @@ func (m *management) pages() map[string]http.Handler {
 	return pages
 }
 
-// metricsTLS is nil if metrics are not served over TLS.
+// metricsTLS returns nil if metrics are not served over TLS.
 func (m *management) metricsTLS() (*tls.Config, error) {
 	if !m.process.servesMetrics() {
 		return nil, nil
@@ -196,16 +198,19 @@ func (m *management) metricsTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }}
+	c := &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }}
 	if m.certificate != nil {
 		c.GetCertificate = firstOf(m.certificate, own)
 	}
 	return c, nil
 }
 
-// firstOf is certificate, and own while there is none: what a process has to say matters most while
-// something is wrong.
-func firstOf(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), own *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// firstOf returns certificate, or own while there is none: metrics matter most while something is
+// wrong.
+func firstOf(
+	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), own *tls.Certificate,
+) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if pair, err := certificate(hello); err == nil {
 			return pair, nil
@@ -214,7 +219,7 @@ func firstOf(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), o
 	}
 }
 
-// unverified is a certificate that signs itself.
+// unverified returns a self-signed certificate.
 func unverified() (*tls.Certificate, error) {
 	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
 	if err != nil {
@@ -227,7 +232,7 @@ func unverified() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// leaseNamespace is where the Lease is; empty for the namespace that weir runs in.
+// leaseNamespace returns the namespace of the leader's Lease; "" for weir's own.
 func (f *collectorFlags) leaseNamespace() string {
 	if f.leaderElectNamespace == "" && !inCluster() {
 		return "kube-system"
@@ -235,8 +240,8 @@ func (f *collectorFlags) leaseNamespace() string {
 	return f.leaderElectNamespace
 }
 
-// canaryNamespace is where the object is that tells whether another garbage collector works; empty:
-// that is not watched.
+// canaryNamespace returns the namespace of the canary, which tells whether another garbage
+// collector works; "" if that is not watched.
 func (f *controllerFlags) canaryNamespace() string {
 	if f.beside {
 		return ""
@@ -244,7 +249,7 @@ func (f *controllerFlags) canaryNamespace() string {
 	return cmp.Or(f.leaseNamespace(), f.home(), metav1.NamespaceSystem)
 }
 
-// reach asks the API server for its version, and says at once if it cannot be talked to: a wrong
+// reach asks the API server for its version. It fails soon if there is no connection: a wrong
 // kubeconfig should not look like a slow start.
 func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	quick := rest.CopyConfig(config)
@@ -265,8 +270,9 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone can be "unknown"
-		return nil, fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code, status.Status().Reason)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) { // its text alone may be "unknown"
+		return nil, fmt.Errorf("reach the API server at %s: %w (HTTP status %d %s)", config.Host, err, status.Status().Code,
+			status.Status().Reason)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server at %s: %w", config.Host, err)
@@ -274,7 +280,7 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	return info, nil
 }
 
-// serverVersion reads the version until ctx ends, which the client's own method does not look at.
+// serverVersion reads the version. Unlike the client's own method, it ends with ctx.
 func serverVersion(ctx context.Context, client rest.Interface) (*apiversion.Info, error) {
 	body, err := client.Get().AbsPath("/version").Do(ctx).Raw()
 	if err != nil {
@@ -287,11 +293,12 @@ func serverVersion(ctx context.Context, client rest.Interface) (*apiversion.Info
 	return &info, nil
 }
 
-// reachFor is for how long an API server that started a moment ago is given the time to know its
-// own permissions: until then it refuses what everybody may.
+// reachFor is how long an API server that has just started may take to load its roles. Until then
+// it refuses requests that everybody may make.
 const reachFor, reachEvery = 15 * time.Second, 250 * time.Millisecond
 
-// starting tells whether an answer may be that of an API server which started a moment ago.
+// starting reports whether an error may come from an API server that has just started.
 func starting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
+	return apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsInternalError(err)
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ofTheLimit is how much of a container's memory is used before Go collects garbage more often than
-// it would: what is left is for what Go does not count.
+// ofTheLimit is the share of a container's memory at which Go collects garbage more often. The rest
+// is for memory that Go does not count.
 const ofTheLimit = 0.9
 
-// boundMemory has Go collect garbage rather than have the process killed at the limit of its
-// container. What GOMEMLIMIT says goes first, and where there is no limit there is none.
+// boundMemory makes Go collect garbage before the process reaches the memory limit of its
+// container. GOMEMLIMIT takes precedence; without a limit nothing is set.
 func boundMemory(log logr.Logger, limit memlimit.Provider) {
 	bytes, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(ofTheLimit), memlimit.WithProvider(limit))
 	switch {

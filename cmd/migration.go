@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/controller/beside"
 )
 
-// migration is the Lease that kube-controller-manager waits for, too; nil without the flag.
+// migration returns the Lease that kube-controller-manager waits for, too; nil without the flag.
 func (f *collectorFlags) migration(b *begun) (*beside.Migration, error) {
 	if f.migrationLease == "" {
 		return nil, nil

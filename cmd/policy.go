@@ -57,8 +57,7 @@ likely not meant; only errors make the command fail.`,
 	return cmd
 }
 
-// load compiles the policies in files. It returns all their problems, and how many policies there
-// are.
+// load compiles the policies in files. It returns all their problems, and the number of policies.
 func load(files []string) (set *policies.Set, problems []policies.Problem, count int, err error) {
 	var sources []policies.Source
 	for _, f := range files {
@@ -135,7 +134,7 @@ func runCases(dir string) ([]casefile.Result, error) {
 	var results []casefile.Result
 	at := dir
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		at = filepath.Clean(dir) + string(filepath.Separator) // what a link leads to, too
+		at = filepath.Clean(dir) + string(filepath.Separator) // follows a link, too
 	}
 	err := filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || (filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml") {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// errLeftOut is what policy compile ends with where the API server cannot judge all of it.
+// errLeftOut is the error of policy compile if the API server alone cannot judge all of the
+// policies.
 var errLeftOut = errors.New("not all can be judged by the API server alone")
 
 func policyCompileCommand() *cobra.Command {

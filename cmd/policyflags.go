@@ -24,15 +24,17 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// policyFlags say where policies are, and whom they do not concern.
+// policyFlags say where policies are, and which users they exempt.
 type policyFlags struct {
 	dir  string
 	self []string
 }
 
 func (f *policyFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.dir, "policy-dir", "", "directory of policy files, in force beside the policies of the API server; read again when they change")
-	fs.StringSliceVar(&f.self, "self-users", nil, "user names that weir's other processes act under; no policy judges them, nor the user of this one")
+	fs.StringVar(&f.dir, "policy-dir", "", "directory of policy files, in force beside the policies of the API "+
+		"server; read again when they change")
+	fs.StringSliceVar(&f.self, "self-users", nil,
+		"user names that weir's other processes act under; no policy judges them, nor the user of this one")
 }
 
 func (f *policyFlags) check() error {
@@ -45,15 +47,20 @@ func (f *policyFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// state prepares the policies. Weir's own requests are never judged, so it asks who it is.
-func (f *policyFlags) state(ctx context.Context, config *rest.Config, target *targetFlags, log logr.Logger) (*live.State, error) {
+// state prepares the policies. It asks the API server for weir's own user, whose requests are never
+// judged.
+func (f *policyFlags) state(
+	ctx context.Context, config *rest.Config, target *targetFlags, log logr.Logger,
+) (*live.State, error) {
 	self := f.self
 	if me, err := whoAmI(ctx, config); err != nil {
-		log.Info("cannot find out which user weir acts under: name it with --self-users, or policies judge weir itself", "err", err.Error())
+		log.Info("cannot find out which user weir acts under: name it with --self-users, or policies judge weir itself",
+			"err", err.Error())
 	} else {
 		self = append(self, me)
 		if !strings.HasPrefix(me, "system:serviceaccount:") {
-			log.Info("no policy judges the user that weir acts under: give weir a user of its own, if people act under this one too", "user", me)
+			log.Info("no policy judges the user that weir acts under: give weir a user of its own, if people act under this "+
+				"one too", "user", me)
 		}
 	}
 	service, _ := pair("", target.service) // checked before
@@ -67,21 +74,22 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a client: %w", err)
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("review who I am: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
 }
 
-// The ways to a certificate.
+// The sources of a certificate.
 const (
 	certificatesSelf        = "self"
 	certificatesFiles       = "files"
 	certificatesCertManager = "cert-manager"
 )
 
-// targetFlags say where the webhook is, and how the API server knows it.
+// targetFlags say where the webhook is, and how the API server verifies it.
 type targetFlags struct {
 	service, url string
 
@@ -92,12 +100,19 @@ type targetFlags struct {
 }
 
 func (f *targetFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.service, "webhook-service", "", "NAMESPACE/NAME of the Service by which the API server reaches the webhook, at port 443")
-	fs.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which the API server reaches the webhook, outside a cluster")
-	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf, "where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
-	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again when they change")
-	fs.StringVar(&f.secret, "webhook-cert-secret", "", "NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: weir-ca or weir-webhook-tls beside the Service, or in kube-system")
-	fs.StringVar(&f.issuer, "webhook-cert-issuer", "", "with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
+	fs.StringVar(&f.service, "webhook-service", "",
+		"NAMESPACE/NAME of the Service by which the API server reaches the webhook, at port 443")
+	fs.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which the API server reaches the webhook, outside a "+
+		"cluster")
+	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf,
+		"where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
+	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again "+
+		"when they change")
+	fs.StringVar(&f.secret, "webhook-cert-secret", "",
+		"NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: "+
+			"weir-ca or weir-webhook-tls beside the Service, or in kube-system")
+	fs.StringVar(&f.issuer, "webhook-cert-issuer", "",
+		"with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
 }
 
 func (f *targetFlags) set() bool { return f.service != "" || f.url != "" }
@@ -126,7 +141,8 @@ func (f *targetFlags) checkURL() error {
 	if err != nil {
 		return fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", f.url)
 	}
-	if (*u != url.URL{Scheme: "https", Host: u.Host, Path: u.Path}) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
+	if (*u != url.URL{Scheme: "https", Host: u.Host, Path: u.Path}) || u.Hostname() == "" ||
+		strings.Trim(u.Path, "/") != "" {
 		return fmt.Errorf("--webhook-url %q: must be https://HOST:PORT", u.Redacted())
 	}
 	if net.ParseIP(u.Hostname()) == nil && len(validation.IsDNS1123Subdomain(u.Hostname())) > 0 {
@@ -138,8 +154,8 @@ func (f *targetFlags) checkURL() error {
 	return nil
 }
 
-// checkCertificates finds flags that do not go together: one that is for another way to a
-// certificate would change nothing, and who gave it would wait for what it says.
+// checkCertificates finds flags that do not go together. A flag of another source of certificates
+// would have no effect, and the user would wait for it.
 func (f *targetFlags) checkCertificates() error {
 	var errs []error
 	switch f.certificates {
@@ -153,7 +169,8 @@ func (f *targetFlags) checkCertificates() error {
 		}
 	case certificatesCertManager:
 		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal", f.issuer))
+			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal",
+				f.issuer))
 		}
 	default:
 		return fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates)
@@ -167,7 +184,7 @@ func (f *targetFlags) checkCertificates() error {
 	return errors.Join(errs...)
 }
 
-// pair reads NAMESPACE/NAME; empty is the zero value.
+// pair reads NAMESPACE/NAME; empty gives the zero value.
 func pair(flag, text string) (types.NamespacedName, error) {
 	if text == "" {
 		return types.NamespacedName{}, nil
@@ -179,7 +196,8 @@ func pair(flag, text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// names are those by which the API server calls the webhook: what the certificate must be for.
+// names returns the names by which the API server calls the webhook. The certificate must be valid
+// for them.
 func (f *targetFlags) names() []string {
 	if u, err := url.Parse(f.url); err == nil && f.url != "" {
 		return []string{u.Hostname()}
@@ -188,8 +206,8 @@ func (f *targetFlags) names() []string {
 	return []string{service.Name + "." + service.Namespace + ".svc"}
 }
 
-// source is where the certificate comes from. administer: this process tells the API server what to
-// trust.
+// source returns the source of the certificate. With administer, this process tells the API server
+// what to trust.
 func (f *targetFlags) source(config *rest.Config, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
 	secret := f.secretOf(f.secret)
@@ -209,10 +227,12 @@ func (f *targetFlags) source(config *rest.Config, administer bool, log logr.Logg
 	if secret.Name == "" {
 		secret.Name = "weir-ca"
 	}
-	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(), Administer: administer, Log: log})
+	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(),
+		Administer: administer, Log: log})
 }
 
-// secretOf is a Secret that a flag names, or else one without a name beside the Service.
+// secretOf returns the Secret that a flag names, or else a key without a name in the Service's
+// namespace.
 func (f *targetFlags) secretOf(flag string) types.NamespacedName {
 	secret, _ := pair("", flag) // checked before
 	service, _ := pair("", f.service)
@@ -227,14 +247,15 @@ func (f *targetFlags) secretOf(flag string) types.NamespacedName {
 // tokenSecret is the name of the Secret with the token.
 const tokenSecret = "weir-webhook-token"
 
-// tokens are those of the webhook's paths. administer: this process writes the webhook
+// tokens returns the token of the webhook's paths. With administer, this process writes the webhook
 // configurations.
 func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logger) *certs.Token {
-	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: f.secretOf("").Namespace, Name: tokenSecret, Make: administer, Log: log.WithName("token")})
+	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: f.secretOf("").Namespace, Name: tokenSecret,
+		Make: administer, Log: log.WithName("token")})
 }
 
-// trusting is a source for the process that writes webhook configurations: it goes on trusting what
-// is in them.
+// trusting returns the source for the process that writes webhook configurations. It goes on
+// trusting the CA bundles that are in them.
 func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, log logr.Logger) (certs.Source, error) {
 	source := f.source(config, true, log)
 	written, err := enforce.WrittenNow(ctx, config)
@@ -243,20 +264,21 @@ func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, log log
 	}
 	for _, bundle := range written.Bundles {
 		if err := source.Remember(bundle); err != nil {
-			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err",
+				err.Error())
 		}
 	}
 	return source, nil
 }
 
-// target is what the controller writes into webhook configurations.
+// target returns what the controller writes into webhook configurations.
 func (f *targetFlags) target(source certs.Source, token *certs.Token) *enforce.WebhookTarget {
 	service, _ := pair("", f.service)
 	return &enforce.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
 		CanaryNamespace: f.secretOf("").Namespace}
 }
 
-// home is the namespace that weir runs in: that of its Service, or of its pod; empty outside of a
+// home returns the namespace that weir runs in, that of its Service or of its pod; "" outside a
 // cluster.
 func (f *targetFlags) home() string {
 	if service, _ := pair("", f.service); service.Namespace != "" { // checked before
@@ -265,8 +287,8 @@ func (f *targetFlags) home() string {
 	return podNamespace()
 }
 
-// podNamespace is the namespace of the pod in which this process runs; empty where it runs in none,
-// or in one without a ServiceAccount's token.
+// podNamespace returns the namespace of this process's pod; "" outside a pod, or in one without a
+// ServiceAccount token.
 func podNamespace() string {
 	if !inCluster() {
 		return ""

@@ -18,24 +18,23 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// mostConnections is how many connections a port has that is not the webhook's: a kubelet has one
-// at a time, and who scrapes metrics one each.
+// mostConnections bounds the connections of each port but the webhook's. A kubelet has one at a
+// time, and each scraper of metrics one.
 const mostConnections = 64
 
-// port serves a handler at an address from the start of the manager on, over TLS if there is a
-// configuration for that.
+// port serves a handler at an address once the manager has started, over TLS if over is set.
 func port(mgr manager.Manager, name, address string, handler http.Handler, over *tls.Config) error {
 	server := webhook.NewServer(handler, mostConnections)
 	server.ReadTimeout = 5 * time.Second
-	p, err := serverAt(name, address, server, over, time.Second) // who asks again finds another process
+	p, err := serverAt(name, address, server, over, time.Second) // a client that retries finds another process
 	if err != nil {
 		return err
 	}
 	return mgr.Add(p)
 }
 
-// serverAt takes an address at once: two processes must not both work before one of them fails. At
-// its end it answers for so long what is under way.
+// serverAt listens at an address at once: two processes must not both work before one of them
+// fails. At shutdown it waits that long for requests under way.
 func serverAt(name, address string, server *http.Server, over *tls.Config, end time.Duration) (*manager.Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -47,7 +46,7 @@ func serverAt(name, address string, server *http.Server, over *tls.Config, end t
 	return &manager.Server{Name: name, Listener: l, ShutdownTimeout: &end, Server: server}, nil
 }
 
-// probes answer whether the process lives and is ready, and each condition of that by its name.
+// probes serves whether the process lives and is ready, and each check by its name.
 func probes(ready map[string]func() error) http.Handler {
 	checks := map[string]healthz.Checker{}
 	for name, check := range ready {
@@ -64,11 +63,12 @@ func probes(ready map[string]func() error) http.Handler {
 	return r
 }
 
-// metricsAnd serves metrics and other pages, each by its path: for everybody, or for whom the API
-// server lets read it.
+// metricsAnd serves metrics and other pages by path. With guarded, only clients that the API server
+// authenticates and authorizes may read them.
 func metricsAnd(mgr manager.Manager, pages map[string]http.Handler, guarded bool) (http.Handler, error) {
 	r := chi.NewRouter()
-	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	for path, page := range pages {
 		r.Handle(path, page)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// releaseFlags are those of weir release.
+// releaseFlags are the flags of weir release.
 type releaseFlags struct {
 	clusterFlags
 	leaseNamespace string
@@ -52,11 +52,16 @@ failure: it holds nothing. On roles and their bindings it stays.`,
 	}
 	fs := cmd.Flags()
 	f.register(fs)
-	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "", "namespace of the controller's Lease; default: that of --stop-controller; without it, and where none is there, all are searched")
-	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 first, and waited for")
-	fs.StringVar(&f.helmRelease, "helm-release", "", "for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there and is not of this "+
-		"Helm release; with - always, because the chart was rendered without a cluster")
-	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be found out")
+	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "",
+		"namespace of the controller's Lease; default: that of --stop-controller; without it, and where none is there, "+
+			"all are searched")
+	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 "+
+		"first, and waited for")
+	fs.StringVar(&f.helmRelease, "helm-release", "",
+		"for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there "+
+			"and is not of this Helm release; with - always, because the chart was rendered without a cluster")
+	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be "+
+		"found out")
 	forTests(fs, testArmingWindow, &f.window, webhook.DefaultArmingWindow)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
@@ -64,7 +69,8 @@ failure: it holds nothing. On roles and their bindings it stays.`,
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace), f.checkHelmRelease()); err != nil {
+	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace),
+		f.checkHelmRelease()); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -85,9 +91,11 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		}
 	}
 	r := release.Release{
-		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace), LeaseLikely: f.leaseNamespace == "", Force: f.force, Window: f.window, DryRun: f.dryRun,
+		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace),
+		LeaseLikely: f.leaseNamespace == "", Force: f.force, Window: f.window, DryRun: f.dryRun,
 		Progress: func(now release.Released) {
-			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen, now.Released, now.Failed)
+			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen,
+				now.Released, now.Failed)
 		},
 	}
 	if f.dryRun {
@@ -110,23 +118,27 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if f.dryRun {
 		did = "would release %d of %s in %s, and delete %s and %s of weir's own"
 	}
-	say(progress, did, done.Released, words.Count(done.Seen, "object", "objects"), words.Count(done.Kinds, "kind", "kinds"),
-		words.Count(done.WebhooksBefore, "webhook configuration", "webhook configurations"), words.Count(done.Own, "object", "objects"))
+	say(progress, did, done.Released, words.Count(done.Seen, "object", "objects"),
+		words.Count(done.Kinds, "kind", "kinds"),
+		words.Count(done.WebhooksBefore, "webhook configuration", "webhook configurations"),
+		words.Count(done.Own, "object", "objects"))
 	if n := len(done.Failures); n > 0 {
-		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone", words.Count(n, "thing", "things"))
+		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone",
+			words.Count(n, "thing", "things"))
 	}
 	return nil
 }
 
-// checkHelmRelease says what is missing to find out who runs the hook.
+// checkHelmRelease reports a --helm-release without the Deployment that tells who runs the hook.
 func (f *releaseFlags) checkHelmRelease() error {
 	if f.helmRelease != "" && f.stop == "" {
-		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
+		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is",
+			f.helmRelease)
 	}
 	return nil
 }
 
-// say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
+// say writes a line for the user. An error is dropped: the terminal or log is gone.
 func say(to io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(to, format+"\n", args...)
 }

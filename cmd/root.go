@@ -1,7 +1,6 @@
-// Package cmd is the command line: flags in, parts wired, manager started.
-//
-// It has no locks, and the goroutines of a process are those of controller-runtime's manager, which
-// ends them all before the process ends; weir gc has a group of its own (gc.go).
+// Package cmd is the command line: flags in, parts wired, manager started. It has no locks. The
+// goroutines of a process belong to controller-runtime's manager, which joins them before the
+// process ends; weir gc has a group of its own (gc.go).
 package cmd
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/internal/tools/release"
 )
 
-// ExitCode is what a process ends with: 0, 1 after an error, 3 if it must not collect because
-// another garbage collector does, 4 if a hook of Helm was not run by Helm.
+// ExitCode returns the exit code of a process: 0; 1 after an error; 3 if it must not collect
+// because another garbage collector does; 4 if Helm did not run a hook of Helm.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -28,11 +27,11 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// errInterrupted is what a command fails with that a signal has ended: what its requests made of
-// that says nothing about the cluster.
+// errInterrupted is the error of a command that a signal has ended. The errors of its requests
+// would say nothing about the cluster.
 var errInterrupted = errors.New("interrupted")
 
-// orInterrupted is an error, or that of a command whose context has ended before.
+// orInterrupted returns err, or errInterrupted if ctx has ended.
 func orInterrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return errInterrupted
@@ -49,6 +48,7 @@ func Root() *cobra.Command {
 objects that have no owner any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
 	}
-	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(), shadowCommand(), policyCommand(), gcCommand(), versionCommand())
+	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(),
+		shadowCommand(), policyCommand(), gcCommand(), versionCommand())
 	return root
 }

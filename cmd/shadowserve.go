@@ -12,11 +12,10 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// maxShadowLate is the most that --shadow-late may be: a difference that is told later is of no
-// help.
+// maxShadowLate bounds --shadow-late: a difference that is reported later is of no help.
 const maxShadowLate = time.Hour
 
-// checkShadow finds what is wrong with the flags of shadow mode.
+// checkShadow returns what is wrong with the flags of shadow mode.
 func (f *collectorFlags) checkShadow() error {
 	var errs []error
 	if f.shadowLate < time.Second || f.shadowLate > maxShadowLate {
@@ -28,8 +27,8 @@ func (f *collectorFlags) checkShadow() error {
 	return errors.Join(errs...)
 }
 
-// shadowPage is what the metrics port has at report.Path. Where it authenticates no client, pages
-// in browsers are kept out at least.
+// shadowPage returns the handler of report.Path at the metrics port. If that port authenticates no
+// client, at least pages in browsers are kept out.
 func (m *management) shadowPage() http.Handler {
 	switch {
 	case m.shadow == nil:
@@ -43,8 +42,9 @@ func (m *management) shadowPage() http.Handler {
 	return controller.LocalOnly(m.shadow)
 }
 
-// listenLocally opens the address at which kubectl weir shadow asks, and another port where that is
-// taken: a machine may run several. It is a loopback address, because who asks is not authenticated.
+// listenLocally listens at the address that kubectl weir shadow asks, or at another port if that is
+// taken: a machine may run several. It is a loopback address, because clients are not
+// authenticated.
 func listenLocally() (net.Listener, error) {
 	l, err := net.Listen("tcp", report.Address)
 	if err != nil {
@@ -56,14 +56,15 @@ func listenLocally() (net.Listener, error) {
 	return l, nil
 }
 
-// serveLocally adds what serves the report to programs of this machine, and to whoever may have a
-// port of the pod forwarded.
+// serveLocally serves the report to programs on this machine, and to users who may forward a port
+// of the pod.
 func (m *management) serveLocally(l net.Listener) {
 	mux := http.NewServeMux()
 	mux.Handle(report.Path, controller.LocalOnly(m.shadow))
-	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	m.follow("shadow", func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // whoever still reads can ask again
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // readers can ask again
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve kubectl weir shadow: %w", err)
 		}

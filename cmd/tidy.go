@@ -8,36 +8,35 @@ import (
 )
 
 const (
-	// tidyEvery is how often a process looks at its memory.
+	// tidyEvery is how often a process checks its memory.
 	tidyEvery = 20 * time.Second
-	// quietBytes is what a process allocates at most between two looks while there is nothing to do
-	// for it.
+	// quietBytes is the most that an idle process allocates between two checks.
 	quietBytes = 32 << 20
-	// worthBytes is how much has to be there to be given back, and an eighth of what is in use
-	// besides.
+	// worthBytes, and an eighth of the live heap besides, is the least that is worth giving back.
 	worthBytes = 16 << 20
 )
 
-// heap is what the Go runtime says of its memory, in bytes.
+// heap is the Go runtime's memory, in bytes.
 type heap struct {
-	live      uint64 // in use when garbage was last collected
-	objects   uint64 // in use now, with garbage
-	idle      uint64 // held for what comes next
+	live      uint64 // in use after the last garbage collection
+	objects   uint64 // in use now, garbage included
+	idle      uint64 // free, kept for later allocations
 	allocated uint64 // since the process began
 }
 
 func readHeap() heap {
-	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return heap{s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Uint64(), s[3].Value.Uint64()}
 }
 
-// looks are what the last three looks at the heap saw, the newest first.
+// looks are the last three readings of the heap, the newest first.
 type looks [3]heap
 
-// worthTidying tells whether a process that has little to do holds much memory that it does not
-// use. It also does where much was to do until the look before: how much of what was in use then
-// has become garbage is not known before it is collected.
+// worthTidying reports whether an idle process holds much memory that it does not use. It also does
+// so right after a busy time: how much of the memory has become garbage is known only by
+// collecting.
 func (l looks) worthTidying() bool {
 	now := l[0]
 	spare := now.idle
@@ -47,12 +46,12 @@ func (l looks) worthTidying() bool {
 	return l.quiet(0) && (spare > worthBytes+now.live/8 || !l.quiet(1))
 }
 
-// quiet tells whether there was little to do between a look and the one before it.
+// quiet reports whether the process was idle between a reading and the one before it.
 func (l looks) quiet(at int) bool { return l[at].allocated-l[at+1].allocated <= quietBytes }
 
-// tidy gives memory back when the work is done that it was needed for, until ctx ends. The Go
-// runtime by itself collects garbage after two minutes, and keeps what a cascade has left behind
-// for the next one; a container's limit counts both.
+// tidy gives memory back once the work is done that needed it, until ctx ends. By itself, the Go
+// runtime collects garbage after two minutes, and keeps the memory of a cascade for the next one; a
+// container's limit counts both.
 func tidy(ctx context.Context) error {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()

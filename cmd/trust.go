@@ -15,14 +15,14 @@ import (
 	"github.com/weir-dev/weir/controller/enforce"
 )
 
-// askTrust is how long a look at the webhook configurations may take.
+// askTrust bounds a read of the webhook configurations.
 const askTrust = 2 * time.Second
 
-// trusted is a check that the API server would believe the certificate that is served, and call by
-// a path that is taken: that the CA bundles in the webhook configurations, where there are any,
-// verify it, and that the tokens are known. Certificates come from somewhere else after an upgrade,
-// and the first pod that serves a new one must not be sent requests before the controller has told
-// the API server of its CA.
+// trusted returns a check that the API server would trust the served certificate, and call a path
+// that is served. The CA bundles in the webhook configurations, if there are any, must verify the
+// certificate, and their tokens must be known. After an upgrade certificates may come from another
+// source, and the first pod that serves a new one must get no requests before the controller has
+// given its CA to the API server.
 func trusted(config *rest.Config, source certs.Source, takes func(token string) bool, log logr.Logger) func() error {
 	return func() error {
 		served, err := source.GetCertificate(nil)
@@ -48,7 +48,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 				return errors.New("the API server calls by a path that is not taken here: its token is not the one in the Secret")
 			}
 		}
-		for _, bundle := range written.Bundles { // without any no request is sent here yet
+		for _, bundle := range written.Bundles { // without any, no request is sent here yet
 			if err := verifies(bundle, leaf, served.Certificate[1:]); err != nil {
 				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
 			}
@@ -57,8 +57,8 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 	}
 }
 
-// verifies tells whether a bundle verifies a certificate, in the time for which it was made: one
-// that has expired is served on rather than none, and whether it is trusted is another question.
+// verifies returns why a bundle does not verify a certificate. Expiry is left out: an expired
+// certificate is still served rather than none, and whether it is trusted is another question.
 func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
@@ -73,6 +73,7 @@ func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
 	if at.After(leaf.NotAfter) {
 		at = leaf.NotAfter
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: at,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }

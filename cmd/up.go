@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// upFlags are those of weir up: a controller's and a webhook's.
+// upFlags are the flags of weir up: a controller's and a webhook's.
 type upFlags struct {
 	controllerFlags
 	serverFlags

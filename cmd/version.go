@@ -25,8 +25,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// tellBuild makes the metric by which it is known that a component is there: controllers and
-// webhooks have most of the others in common.
+// tellBuild registers the metric that tells which component runs. Controllers and webhooks have
+// most other metrics in common.
 func tellBuild(component string) error {
 	if err := metrics.Registry.Register(buildInfo(component)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)

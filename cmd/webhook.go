@@ -25,7 +25,7 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// serverFlags are those of the webhook's server.
+// serverFlags are the flags of the webhook's server.
 type serverFlags struct {
 	address       string
 	armingWindow  time.Duration
@@ -33,15 +33,17 @@ type serverFlags struct {
 	clientCA      string
 }
 
-// testArmingWindow is the flag of tests that do not wait for as long as DELETEs of a slow API server
-// may take.
+// testArmingWindow is a flag for tests, whose API server needs less time for DELETEs.
 const testArmingWindow = "test-arming-window"
 
 func (f *serverFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.address, "webhook-bind-address", ":9443", "address of the webhook's server")
 	forTests(fs, testArmingWindow, &f.armingWindow, webhook.DefaultArmingWindow)
-	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second, "how long requests are served on after a signal, until clients have stopped sending")
-	fs.StringVar(&f.clientCA, "webhook-client-ca", "", "file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission webhooks, with a client certificate; default: everybody")
+	fs.DurationVar(&f.shutdownDelay, "shutdown-delay", 5*time.Second,
+		"how long requests are served on after a signal, until clients have stopped sending")
+	fs.StringVar(&f.clientCA, "webhook-client-ca", "",
+		"file with the CA of those who may connect to the webhook: for API servers that have a kubeconfig for admission "+
+			"webhooks, with a client certificate; default: everybody")
 }
 
 func (f *serverFlags) check() error {
@@ -50,7 +52,7 @@ func (f *serverFlags) check() error {
 	if f.shutdownDelay < 0 || f.shutdownDelay > 5*time.Minute {
 		errs = append(errs, fmt.Errorf("--shutdown-delay %s: must be between 0 and 5m", f.shutdownDelay))
 	}
-	if f.clientCA != "" { // it is followed later; this is to find a slip at once
+	if f.clientCA != "" { // it is read again later; this reports a mistake at once
 		if _, err := webhook.NewClients(f.clientCA); err != nil {
 			errs = append(errs, fmt.Errorf("--webhook-client-ca: %w", err))
 		}
@@ -58,7 +60,7 @@ func (f *serverFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// webhookFlags are those of weir webhook.
+// webhookFlags are the flags of weir webhook.
 type webhookFlags struct {
 	clusterFlags
 	processFlags
@@ -69,7 +71,8 @@ type webhookFlags struct {
 }
 
 func (f *webhookFlags) check() error {
-	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check(), f.brakeFlags.check()}
+	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check(),
+		f.brakeFlags.check()}
 	if !f.set() && f.certificates != certificatesFiles {
 		errs = append(errs, errors.New("set --webhook-service or --webhook-url: the certificate is made for that address"))
 	}
@@ -105,9 +108,9 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	if err != nil {
 		return err
 	}
-	// The cluster is followed only once a policy asks for what is known of it, and its objects once
-	// one asks for those.
-	c, err := controller.NewFollowing(controller.Options{Config: b.config, Policies: b.state, Log: b.log, Registry: metrics.Registry})
+	// The kinds of the cluster, and its objects, are followed only once a policy asks about them.
+	c, err := controller.NewFollowing(controller.Options{Config: b.config, Policies: b.state, Log: b.log,
+		Registry: metrics.Registry})
 	if err != nil {
 		return fmt.Errorf("set up the graph: %w", err)
 	}
@@ -136,9 +139,10 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	}
 	source := f.source(b.config, false, b.log)
 	token := f.tokens(b.config, false, b.log)
-	// Only at the beginning: later a certificate, and a token, is replaced once the new one is
-	// trusted everywhere.
-	m.ready("trust", once(trusted(b.config, source, token.Takes, b.log))) //nolint:contextcheck // a probe has a time of its own
+	// The check holds only at the start. Later, a new certificate or token is served only once it
+	// is trusted everywhere.
+	trust := once(trusted(b.config, source, token.Takes, b.log)) //nolint:contextcheck // a probe has a time of its own
+	m.ready("trust", trust)
 	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Requests(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
@@ -146,9 +150,9 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	return m.run(ctx)
 }
 
-// once is a check that holds for good when it has held. With the first policy that asks for the
-// graph all replicas begin to fill theirs: were they not ready meanwhile, there would be no webhook
-// for any policy. What is not known yet is the policies' failurePolicy to decide.
+// once returns a check that, once it has passed, passes for good. When the first policy asks for
+// the graph, all replicas begin to fill theirs. If they were not ready meanwhile, no policy would
+// have a webhook. For what is not known yet, the policies' failurePolicy decides.
 func once(check func() error) func() error {
 	var held atomic.Bool
 	return func() error {
@@ -163,15 +167,15 @@ func once(check func() error) func() error {
 	}
 }
 
-// following is a cluster that can be followed.
+// following is a cluster that can be followed; *controller.Following is one.
 type following interface {
 	Follow(ctx context.Context) error
 	FollowKinds(ctx context.Context, all <-chan struct{}) error
 }
 
-// followNeeded follows the cluster from when something asks what is known of it: the brake does
-// always, and some policies. Those that ask which kinds there are have no more than these followed,
-// until something asks about objects: each write to the cluster would be an event.
+// followNeeded follows the cluster once something asks about it: the brake from the start, or a
+// policy. While policies ask only which kinds there are, it follows the kinds alone, because every
+// write to the cluster would be an event.
 func followNeeded(ctx context.Context, state *live.State, objects, kinds func() bool, c following) error {
 	return whenNeeded(ctx, state, kinds, func(ctx context.Context) error {
 		if objects() {
@@ -194,7 +198,7 @@ func followNeeded(ctx context.Context, state *live.State, objects, kinds func() 
 	})
 }
 
-// whenNeeded does something from when it is needed, which a change of the policies may bring about.
+// whenNeeded calls do once needed reports true, which a change of the policies may bring about.
 func whenNeeded(ctx context.Context, state *live.State, needed func() bool, do func(context.Context) error) error {
 	for {
 		changed := state.Changed()
@@ -209,14 +213,13 @@ func whenNeeded(ctx context.Context, state *live.State, needed func() bool, do f
 	}
 }
 
-// endTime is how long reviews are answered that are under way when the server ends: as long as an API
-// server waits for one.
+// endTime is how long a server that ends still answers reviews under way. API servers wait no
+// longer for one.
 const endTime = 30 * time.Second
 
-// serve adds the server to the parts of a process. The process is to run until the context that is
-// returned ends: some time after ctx, while which the server is not ready and still answers
-// (--shutdown-delay). canary is the namespace of the object that tells who collects; empty: that is
-// not watched.
+// serve adds the server to the parts of a process. The process must run until the returned context
+// ends, which is --shutdown-delay after ctx: until then the server still answers, but is not ready.
+// canary is the namespace of the canary, which tells who collects; "" if that is not watched.
 func (f *serverFlags) serve(
 	ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake,
 	canary string, source certs.Source, token *certs.Token,
@@ -273,7 +276,7 @@ func (f *serverFlags) serve(
 	return f.untilAnswered(ctx, b, &ending), nil
 }
 
-// untilAnswered ends --shutdown-delay after ctx; until then ending is set.
+// untilAnswered returns a context that ends --shutdown-delay after ctx. In between, ending is set.
 func (f *serverFlags) untilAnswered(ctx context.Context, b *begun, ending *atomic.Bool) context.Context {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
@@ -284,7 +287,7 @@ func (f *serverFlags) untilAnswered(ctx context.Context, b *begun, ending *atomi
 	return longer
 }
 
-// over is the TLS of the server: its certificate, and whom it lets connect.
+// over returns the TLS configuration of the server: its certificate, and which clients may connect.
 func (f *serverFlags) over(m *management, source certs.Source) (*tls.Config, error) {
 	over := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: source.GetCertificate}
 	if f.clientCA == "" {
@@ -299,10 +302,11 @@ func (f *serverFlags) over(m *management, source certs.Source) (*tls.Config, err
 	return over, nil
 }
 
-// expiryOf is the metric of when the certificate expires; 0 while there is none.
+// expiryOf returns the metric of when the certificate expires; 0 while there is none.
 func expiryOf(source certs.Source) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "weir_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate expires that the webhook serves with.",
+		Name: "weir_webhook_certificate_expiry_timestamp_seconds", Help: "When the certificate expires that the webhook " +
+			"serves with.",
 	}, func() float64 {
 		if at, ok := source.Expiry(); ok {
 			return float64(at.Unix())

@@ -14,12 +14,15 @@ import (
 	"github.com/weir-dev/weir/controller/requested"
 )
 
-// webhookEvents are those that the webhook makes: on policies which could not be judged, and on
-// objects whose deletion it saw asked for. tell queues one, or drops it where the queue is full;
-// run sends them until its context ends. The same said again is a count of the same Event.
-func webhookEvents(config *rest.Config, requests *requested.Record) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
+// webhookEvents records the Events of the webhook, about policies that could not be judged and
+// objects whose deletion was requested. tell queues an Event, or drops it if the queue is full. run
+// sends the queue until its context ends. A repeated Event is counted in the first.
+func webhookEvents(
+	config *rest.Config, requests *requested.Record,
+) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
 	config = rest.CopyConfig(config)
-	config.RateLimiter, config.QPS, config.Burst = nil, requested.EventsASecond, 2*requested.EventsASecond // reviews have a pace of their own
+	// Reviews have a rate limit of their own.
+	config.RateLimiter, config.QPS, config.Burst = nil, requested.EventsASecond, 2*requested.EventsASecond
 	core, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make an events client: %w", err)

@@ -1,6 +1,5 @@
-// Command messages prints the texts in the Go files of the directories that are named, and in other
-// files that are named: one a line, after its file and line. It is for a person who reads all that
-// Weir may say.
+// Command messages prints the texts in the Go files of directories and in other files that are
+// named: one a line, after its file and line. It is for a person who reviews all that Weir may say.
 package main
 
 import (
@@ -41,7 +40,7 @@ func messages(path string) error {
 	return err
 }
 
-// What an alert says, a rule of a resource (XValidation), and a chart that cannot be installed.
+// The texts of alerts, of rules of resources (XValidation), and of charts that cannot be installed.
 var (
 	ruled = regexp.MustCompile(`\bXValidation:.*\bmessage=(.+)`)
 	said  = regexp.MustCompile(`(?:\bsummary: |\bdescription: |\bfail (?:\(printf )?)(.+)`)
@@ -57,7 +56,7 @@ func inText(path string, what *regexp.Regexp) error {
 	return err
 }
 
-// A text has two words, or a word and something that is filled in.
+// A text has two words, or a word and a placeholder.
 var words = regexp.MustCompile(`[[:alpha:]]{2}.* | .*[[:alpha:]]{2}`)
 
 func inGo(path string) error {
@@ -67,7 +66,7 @@ func inGo(path string) error {
 		return err
 	}
 	var visit func(n ast.Node) bool
-	// literal is the text of a string, or of a sum of strings: … stands for what is no literal.
+	// literal returns the text of a string, or of a sum of strings, with … for what is no literal.
 	literal := func(n ast.Expr) string {
 		if basic, ok := n.(*ast.BasicLit); ok {
 			if text, err := strconv.Unquote(basic.Value); err == nil {
@@ -100,7 +99,7 @@ func inGo(path string) error {
 	return inText(path, ruled)
 }
 
-// terms are those of a sum; an operation of another kind has its two sides.
+// terms returns the terms of a sum, or the two operands of another operation.
 func terms(n ast.Expr) []ast.Expr {
 	sum, ok := n.(*ast.BinaryExpr)
 	if !ok {

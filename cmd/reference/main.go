@@ -56,7 +56,7 @@ func find(root *cobra.Command, name string) *cobra.Command {
 	return c
 }
 
-// tree writes the page of a command, and of those below it unless it is a root.
+// tree writes the page of a command and, with below, of its subcommands.
 func tree(c *cobra.Command, below bool, directory string, elsewhere []*cobra.Command) error {
 	if below {
 		for _, sub := range c.Commands() {
@@ -70,7 +70,7 @@ func tree(c *cobra.Command, below bool, directory string, elsewhere []*cobra.Com
 
 func file(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "_") + ".md" }
 
-// page describes a command. Of flags that mean the same elsewhere it only says where.
+// page describes a command. Flags that mean the same elsewhere are only referred to.
 func page(c *cobra.Command, elsewhere []*cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n", c.CommandPath(), folded(cmp.Or(c.Long, c.Short)))
@@ -129,7 +129,7 @@ func row(f *pflag.Flag) string {
 	return fmt.Sprintf("| `%s` | %s | %s |\n", strings.TrimSpace(flag+" "+name), strings.ReplaceAll(usage, "|", `\|`), def)
 }
 
-// folded has paragraphs in lines of at most 100 columns. What is indented is code.
+// folded wraps paragraphs at 100 columns. Indented lines are code.
 func folded(text string) string {
 	var out []string
 	line := ""
@@ -144,7 +144,7 @@ func folded(text string) string {
 		if l == "" || strings.HasPrefix(l, " ") {
 			flush()
 			if l != "" {
-				l = "  " + l // what is indented by four is code
+				l = "  " + l // four spaces of indentation mean code
 			}
 			out = append(out, l)
 			continue
