@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages picture verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -264,6 +264,12 @@ generate: ## write what is generated: the references of commands, metrics, value
 messages: ## all that users may be told, one text a line, for a person to read
 	@$(GO) run ./cmd/messages $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.Dir}}{{end}}{{end}}' . ./cmd/kubectl-weir) \
 	  charts/weir/files/alerts.yaml $$(git ls-files charts/weir/templates) | sed 's|^$(CURDIR)/||'
+
+picture: ## docs/plan.svg: a plan, as a terminal shows it
+	@ansi=$$(mktemp); trap 'rm -f "$$ansi"' EXIT; set -e; \
+	$(GO) test -count=1 -run TestScripts/documents ./ask/insight -args -picture="$$ansi" >/dev/null; \
+	$(GO) run github.com/charmbracelet/freeze@v0.2.2 "$$ansi" --language ansi --wrap 110 --padding 16 --font.size 13 \
+	  --font.family monospace --background '#171717' --output docs/plan.svg
 
 verify: ## formatting, module files, generated files
 	@test -z "$$(gofmt -l archive ask certs charts cmd controller e2e internal main.go policies webhook weirtest | tee /dev/stderr)"

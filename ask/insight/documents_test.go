@@ -1,12 +1,29 @@
 package insight
 
 import (
+	"flag"
+	"html"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestExamplesOfDocumentsAreAnswers: what README.md and docs/asking.md show is what
+var picture = flag.String("picture", "", "a file for the plan of testdata/documents.txt as a terminal shows it, for make picture")
+
+// pictured writes a plan in colours.
+func pictured(t *testing.T, w *World, args []string) {
+	var out strings.Builder
+	out.WriteString("$ kubectl weir plan deployment web\n")
+	if err := asks["plan"](w, args, Style{Colour: true}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(*picture, []byte(out.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExamplesOfDocumentsAreAnswers: what docs/plan.svg and docs/asking.md show is what
 // testdata/documents.txt prints, but for grace periods, which no script has.
 func TestExamplesOfDocumentsAreAnswers(t *testing.T) {
 	text := func(path string) string {
@@ -17,21 +34,18 @@ func TestExamplesOfDocumentsAreAnswers(t *testing.T) {
 		return string(b)
 	}
 	folded := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	printed, compared := folded(text("testdata/documents.txt")), 0
-	for _, document := range []string{"../../README.md", "../../docs/asking.md"} {
-		for _, command := range []string{"plan deployment web", "orphans"} {
-			_, shown, found := strings.Cut(text(document), "\n$ kubectl weir "+command+"\n")
-			if !found {
-				continue
-			}
-			shown, _, _ = strings.Cut(shown, "\n```")
-			shown = strings.ReplaceAll(shown, ": up to 30s to stop", "")
-			if compared++; !strings.Contains(printed, folded(shown)) {
-				t.Errorf("%s: testdata/documents.txt prints something else:\n%s", document, shown)
-			}
-		}
+	printed := folded(text("testdata/documents.txt"))
+	drawn := strings.ReplaceAll(text("../../docs/plan.svg"), "</text>", "\n")
+	shown := map[string]string{"docs/plan.svg": html.UnescapeString(regexp.MustCompile("<[^>]*>").ReplaceAllString(drawn, ""))}
+	for _, command := range []string{"plan deployment web", "orphans"} {
+		_, after, _ := strings.Cut(text("../../docs/asking.md"), "\n$ kubectl weir "+command+"\n")
+		shown["docs/asking.md: "+command], _, _ = strings.Cut(after, "\n```")
 	}
-	if compared != 3 {
-		t.Errorf("%d examples were found, not 3", compared)
+	for where, text := range shown {
+		text = folded(strings.ReplaceAll(text, ": up to 30s to stop", ""))
+		text = strings.TrimPrefix(text, "$ kubectl weir plan deployment web ")
+		if text == "" || !strings.Contains(printed, text) {
+			t.Errorf("%s: testdata/documents.txt prints something else (for the picture: make picture):\n%s", where, text)
+		}
 	}
 }

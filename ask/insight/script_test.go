@@ -42,6 +42,9 @@ func TestScripts(t *testing.T) {
 			words := strings.Fields(d.FullCmd())
 			if ask, ok := asks[words[0]]; ok {
 				var out strings.Builder
+				if *picture != "" && path == "testdata/documents.txt" && words[0] == "plan" {
+					pictured(t, play(t, before), words[1:])
+				}
 				if err := ask(play(t, before), words[1:], Style{}, &out); err != nil {
 					return "error: " + err.Error() + "\n"
 				}
