@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// apiService is what matters of an APIService: who serves one version of a group.
+// apiService is the part of an APIService that says who serves a version of a group.
 type apiService struct {
 	Spec struct {
 		Service *struct{ Name string } // nil: the API server itself
@@ -22,17 +22,16 @@ type apiService struct {
 	}
 }
 
-// down tells whether the API servers pass no requests on to an API. Then a 503 is the aggregator's.
-// Any other is of whoever sent it, a load balancer perhaps in front of one of several API servers,
-// and proves nothing.
+// down reports whether API servers pass no requests on to an API. A 503 does not prove that: it may
+// come from a load balancer in front of several API servers.
 func (s *apiService) down() bool {
 	return s.Spec.Service != nil && slices.ContainsFunc(s.Status.Conditions, func(c struct{ Type, Status string }) bool {
 		return c.Type == "Available" && c.Status == "False"
 	})
 }
 
-// Down tells whether nothing can be made of a kind, because none of the versions in which it is
-// served is available. In doubt it is not.
+// Down reports whether no object of a kind can be created, because none of the versions in which it
+// is served is available. In doubt it returns false.
 func (r *Client) Down(ctx context.Context, kind graph.Resource) (bool, error) {
 	for _, version := range kind.Versions {
 		s, err := r.apiService(ctx, schema.GroupVersion{Group: kind.Group, Version: version})

@@ -25,27 +25,30 @@ import (
 // (RB 6.18).
 const Timeout = 40 * time.Second
 
-// DefaultConcurrency bounds the requests under way at once. The API server's own limits, and 429s,
-// decide how much of it is used.
+// DefaultConcurrency bounds the requests under way at once. The API server's limits and 429s decide
+// how much of it is used.
 const DefaultConcurrency = 64
 
-// Client makes the requests of actions: one each, with the preconditions that the action carries.
+// Client makes requests with preconditions, within the limiter's bound.
 type Client struct {
 	client  *rest.RESTClient
 	Limiter *Limiter
 	History *follow.History
 	metrics *metrics
-	// impatient: it does not wait for failing kinds; see limiter.acquire.
+	// impatient: do not wait for failing kinds; see Limiter.acquire.
 	impatient bool
-	// kinds are how each resource is written: in which version, and what its kind is called.
+	// kinds holds the kind of each resource, and the version in which it is written.
 	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
-	// plain are the kinds of which a list was not understood: from then on they are listed in JSON.
+	// plain holds the kinds of which a list in protobuf was not understood. They are listed in JSON
+	// from then on.
 	plain *sync.Map
 }
 
-// New makes one whose requests are sent by httpClient, within what the limiter grants, and on the
-// strength of one history.
-func New(config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.History, reg prometheus.Registerer) (*Client, error) {
+// New returns a Client that sends by httpClient, within the limits of l, and only while h allows
+// it.
+func New(
+	config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.History, reg prometheus.Registerer,
+) (*Client, error) {
 	c := metadata.ConfigFor(config)
 	c.GroupVersion = &schema.GroupVersion{}
 	c.APIPath = "/"
@@ -58,14 +61,14 @@ func New(config *rest.Config, httpClient *http.Client, l *Limiter, h *follow.His
 		kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}, plain: &sync.Map{}}, nil
 }
 
-// ForWorkers is a requester for who has more to do than to wait for a kind.
+// ForWorkers returns a copy for workers, which have other work than to wait for a failing kind.
 func (r *Client) ForWorkers() *Client {
 	w := *r
 	w.impatient = true
 	return &w
 }
 
-// Serve remembers how each resource is written.
+// Serve sets the resources that the cluster serves.
 func (r *Client) Serve(resources []graph.Resource) {
 	kinds := make(map[schema.GroupResource]schema.GroupVersionKind, len(resources))
 	for _, res := range resources {
@@ -75,8 +78,8 @@ func (r *Client) Serve(resources []graph.Resource) {
 	r.Limiter.forget(func(kind schema.GroupResource) bool { _, ok := kinds[kind]; return ok })
 }
 
-// KindOf is the kind of a resource, in the version in which it is written; empty if it is not
-// served.
+// KindOf returns the kind of a resource, in the version in which it is written; the zero value if
+// it is not served.
 func (r *Client) KindOf(gr schema.GroupResource) schema.GroupVersionKind {
 	if m := r.kinds.Load(); m != nil {
 		return (*m)[gr]
@@ -92,23 +95,24 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 	return gvk.GroupVersion(), nil
 }
 
-// What is asked for ends with plain JSON: an aggregated API may know nothing of
-// PartialObjectMetadata, and then sends whole objects.
+// The Accept headers end with plain JSON: an aggregated API may not know PartialObjectMetadata, and
+// then sends whole objects.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 const (
-	acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + acceptPlainList
-	acceptPlainList    = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+		acceptPlainList
+	acceptPlainList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
-// object addresses one object.
+// object addresses a request to one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
 	return collection(req, gv, resource, namespace).Name(name)
 }
 
-// collection addresses all objects of a kind. client-go's own retries are off: they would hide 429s
-// from the limiter and hold a worker while they sleep.
+// collection addresses a request to all objects of a kind. client-go's retries are off: they would
+// hide 429s from the limiter, and hold a worker while they sleep.
 func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace string) *rest.Request {
 	prefix := []string{"/apis", gv.Group, gv.Version}
 	if gv.Group == "" {
@@ -118,7 +122,9 @@ func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace s
 }
 
 // do sends a request about a kind when there is a place for it.
-func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (result rest.Result, err error) {
+func (r *Client) do(
+	ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request,
+) (result rest.Result, err error) {
 	err = r.Send(ctx, verb, kind, func(ctx context.Context) error {
 		result = req.Do(ctx)
 		return result.Error()
@@ -126,7 +132,7 @@ func (r *Client) do(ctx context.Context, verb string, kind schema.GroupResource,
 	return result, err
 }
 
-// Send makes a request about a kind when there is a place for it, by this client or another.
+// Send calls request, which may use another client, when there is a place for the kind.
 func (r *Client) Send(
 	ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error,
 ) error {
@@ -156,9 +162,11 @@ func (r *Client) Send(
 	return err
 }
 
-// doForMetadata asks for the metadata of the object in the answer. An answer without a uid is none:
-// no one could say which object it is about.
-func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request) (*metav1.PartialObjectMetadata, error) {
+// doForMetadata sends a request and returns the metadata of the object in the answer. An answer
+// without a uid is an error, because it does not say which object it is about.
+func (r *Client) doForMetadata(
+	ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request,
+) (*metav1.PartialObjectMetadata, error) {
 	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))
 	if err != nil {
 		return nil, err
@@ -173,8 +181,8 @@ func (r *Client) doForMetadata(ctx context.Context, verb string, kind schema.Gro
 	return m, nil
 }
 
-// decode reads an answer as M: it is one, or a whole object of a kind that only its API knows, in
-// JSON, of which M is a part.
+// decode decodes an answer as M. The answer may also be a whole object in JSON, of which M is a
+// part, from an API that knows no partial objects.
 func decode[M any](result rest.Result) (*M, error) {
 	obj, err := result.Get()
 	switch m, ok := any(obj).(*M); {

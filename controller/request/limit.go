@@ -10,38 +10,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Limiter bounds the requests under way by what the API server grants: one more for each round of
-// requests that went well, a quarter fewer when it says 429. There is no fixed rate: on an idle
-// server the bound rises to its maximum within a second.
+// Limiter bounds the requests under way. The bound grows by one for each round of requests that
+// went well, and shrinks by a quarter after a 429. There is no fixed rate: on an idle server the
+// bound reaches its maximum within a second.
 //
-// Each kind has a share; see share. Kinds that fail take no places from the others: they have a
-// quarter as many beside them, all together. Requests that are late do not count: they may hang for
-// long, and others must not wait for them. So for a while twice as many may be under way.
+// Each kind has a share of the places; see share. Failing kinds take no places from the others: all
+// together they have a quarter as many, beside them. Late requests do not count, because they may
+// hang for long and others must not wait for them. So for a while twice as many may be under way.
 type Limiter struct {
 	mu     sync.Mutex
 	most   float64
 	limit  float64
-	well   int       // under way and not late, of kinds that were well when they were sent
-	sick   int       // the same of kinds that failed
-	late   int       // under way for long, of all kinds
-	cutAt  time.Time // the last time the limit was cut: once per answer time, not once per answer
-	pause  time.Time // the API server asked for quiet until then
+	well   int       // under way and not late, sent while their kind was well
+	sick   int       // under way and not late, sent while their kind was failing
+	late   int       // under way and late, of all kinds
+	cutAt  time.Time // when the limit was last cut: at most once in the time of an answer
+	pause  time.Time // nothing is sent until then, as the API server asked
 	shares map[schema.GroupResource]*share
-	turns  []*share        // those that somebody waits for, the next one first
-	ticks  bool            // tick is to be called
-	resume func(types.UID) // calls back an object that was put off
+	turns  []*share        // shares with waiting requests, the next one first
+	ticks  bool            // a call of tick is scheduled
+	resume func(types.UID) // called with objects that were put off, when there is room
 }
 
 const (
 	leastLimit = 2
 	startLimit = 16
-	// MostPause bounds for how long a kind is left alone whose server asks for it.
+	// MostPause bounds how long nothing is sent because a server asked for it.
 	MostPause = 2 * time.Minute
-	// tickEvery is how often the clock is looked at while something waits.
+	// tickEvery is how often tick is called while anything waits.
 	tickEvery = 100 * time.Millisecond
 )
 
-// NewLimiter makes one that lets at most so many requests be under way.
+// NewLimiter returns a Limiter that lets at most so many requests be under way.
 func NewLimiter(most int) *Limiter {
 	n := float64(max(most, leastLimit))
 	return &Limiter{
@@ -50,37 +50,37 @@ func NewLimiter(most int) *Limiter {
 	}
 }
 
-// Places is how many requests may be under way at once at the very most.
+// Places returns the maximum of Bound.
 func (l *Limiter) Places() int { return int(l.most) }
 
-// Bound is the number of requests that may be under way now.
+// Bound returns how many requests may be under way now.
 func (l *Limiter) Bound() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.limit
 }
 
-// CallBack has objects that were put off called back by f, which must not block.
+// CallBack sets the function that is called with objects that were put off. It must not block.
 func (l *Limiter) CallBack(f func(types.UID)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.resume = f
 }
 
-// place is what a request has while it is under way, and before that what somebody waits for.
+// place is the place of one request, from when it waits until it is given back.
 type place struct {
 	share   *share
-	sick    bool       // it is one of those for kinds that fail
-	late    bool       // the request has not been answered for long
-	over    bool       // it was given back
-	patient bool       // who waits for it waits for a failing kind, too
-	since   time.Time  // when the waiting began
-	told    chan error // nil: it is there
+	sick    bool       // taken while its kind was failing
+	late    bool       // the request has been under way for long
+	over    bool       // given back
+	patient bool       // waits even if its kind fails
+	since   time.Time  // when it began to wait
+	told    chan error // receives nil when the place is taken
 }
 
-// acquire waits for a place; every successful call must be followed by release. It waits as long as
-// it takes while the kind is well. For a failing kind only the patient wait, and not long, nor if
-// many do so already: others have more to do than that. They get a *busyError.
+// acquire waits for a place. Each place must be given back with release. While the kind is well,
+// acquire waits as long as it takes. For a failing kind only a patient caller waits, and not for
+// long, nor if many wait already. Others get a *busyError, because they have other work.
 func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patient bool) (*place, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -111,16 +111,16 @@ func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patien
 	defer l.mu.Unlock()
 	if slices.Contains(s.waiting, p) {
 		l.dropLocked(s, func(x *place) bool { return x == p })
-	} else if <-p.told == nil { // it was given at the same moment
+	} else if <-p.told == nil { // it was taken at the same moment
 		l.countLocked(p, -1)
 		l.wakeLocked()
 	}
 	return nil, ctx.Err()
 }
 
-// isLate tells that a request has not been answered for long. It holds its place for as long as it
-// takes, so others must not wait for it. When a quarter of all places is held like this, the kind
-// fails: few late answers are usual.
+// isLate marks a request as late. Late requests do not count against the bound, so that others need
+// not wait for them. When late requests of a kind hold a quarter of all places, the kind fails; a
+// few late answers are usual.
 func (l *Limiter) isLate(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Limiter) isLate(p *place) {
 	l.wakeLocked()
 }
 
-// release gives the place back, with what came of the request.
+// release gives a place back, with the verdict about the request.
 func (l *Limiter) release(p *place, v verdict, latency, retryAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *Limiter) release(p *place, v verdict, latency, retryAfter time.Duration
 			l.limit = min(l.most, l.limit+2/l.limit)
 		}
 		s.most = min(int(l.most), s.most+1)
-		// One good answer is enough, but not while the kind rests: it is to what was sent before.
+		// One good answer ends a failure, except while the kind rests: it is to an earlier request.
 		if s.late < l.quarter() && !time.Now().Before(s.pause) {
 			s.failing, s.backoff = "", 0
 		}
@@ -181,19 +181,19 @@ func (l *Limiter) cutLocked(latency time.Duration) {
 	}
 }
 
-// quarter is what all failing kinds have together, and what each kind begins with.
+// quarter returns the places that all failing kinds have together, and that each kind begins with.
 func (l *Limiter) quarter() int { return max(1, int(l.most)/4) }
 
-// roomLocked tells whether a request of a kind may be sent now.
+// roomLocked reports whether a request of a kind may be sent now.
 func (l *Limiter) roomLocked(s *share) bool {
 	now := time.Now()
 	switch {
 	case now.Before(l.pause), now.Before(s.pause), s.under >= s.most:
 		return false
-	case s.under == 0 && s.failing != "": // it may be well again
+	case s.under == 0 && s.failing != "": // one request finds out whether it is well again
 		return true
 	case s.most <= l.quarter() && s.under > 0 && l.late >= int(l.most):
-		return false // not one more that may hang
+		return false // no more that may hang
 	case s.failing != "":
 		return float64(l.sick) < max(1, l.limit/4)
 	}
@@ -205,7 +205,7 @@ func (l *Limiter) takeLocked(p *place) {
 	l.countLocked(p, 1)
 }
 
-// countLocked counts a place where it belongs: n is 1 when it is taken, -1 when it is given back.
+// countLocked counts a place: n is 1 when it is taken, and -1 when it is given back.
 func (l *Limiter) countLocked(p *place, n int) {
 	p.share.under += n
 	switch {
@@ -219,7 +219,7 @@ func (l *Limiter) countLocked(p *place, n int) {
 	}
 }
 
-// wakeLocked gives away what room there is, by turns.
+// wakeLocked gives the free places to waiting requests, one kind after the other.
 func (l *Limiter) wakeLocked() {
 	for idle := 0; idle < len(l.turns); {
 		s := l.turns[0]
@@ -236,7 +236,7 @@ func (l *Limiter) wakeLocked() {
 	}
 }
 
-// dropLocked takes out of a share those who do not wait any more.
+// dropLocked removes waiting requests from a share.
 func (l *Limiter) dropLocked(s *share, which func(*place) bool) {
 	s.waiting = slices.DeleteFunc(s.waiting, which)
 	if len(s.waiting) == 0 {
@@ -244,7 +244,7 @@ func (l *Limiter) dropLocked(s *share, which func(*place) bool) {
 	}
 }
 
-// tickLaterLocked has the clock looked at before long.
+// tickLaterLocked schedules a call of tick, if there is none yet.
 func (l *Limiter) tickLaterLocked() {
 	if !l.ticks {
 		l.ticks = true
@@ -252,9 +252,9 @@ func (l *Limiter) tickLaterLocked() {
 	}
 }
 
-// tick does what time brings: it sends away those who have waited for a failing kind for long
-// enough, gives away the places of kinds that have rested, and calls objects back that were put
-// off.
+// tick does what depends on time. It returns a busy error to those that have waited for a failing
+// kind for long enough, gives places to kinds that have rested, and calls back objects that were
+// put off.
 func (l *Limiter) tick() {
 	var back []types.UID
 	l.mu.Lock()

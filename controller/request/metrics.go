@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// metrics are what is counted of requests.
+// metrics are the metrics of requests.
 type metrics struct {
 	requests *prometheus.HistogramVec
 	deletes  *prometheus.CounterVec

@@ -16,31 +16,30 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Outcome is how a request ended, as far as it matters for what comes next.
+// Outcome is how a request ended, as far as the next step depends on it.
 type Outcome string
 
-// How a request can end.
+// The outcomes.
 const (
 	OK        Outcome = "ok"
-	Stale     Outcome = "stale"     // 409: the object has changed; or it was decided in another history
-	Gone      Outcome = "gone"      // 404: the object is not there any more; the watch will say so
-	Throttled Outcome = "throttled" // 429, or not even asked because of others of its kind: later
+	Stale     Outcome = "stale"     // 409: the object has changed; or the decision was from another history
+	Gone      Outcome = "gone"      // 404: the object is gone; the watch will say so
+	Throttled Outcome = "throttled" // 429, or not sent because its kind fails: later
 	Refused   Outcome = "refused"   // by RBAC, a webhook, or validation
-	Failed    Outcome = "failed"    // the server, or the way there, fails
-	Cancelled Outcome = "cancelled" // we are stopping
+	Failed    Outcome = "failed"    // the server, or the way to it, failed
+	Cancelled Outcome = "cancelled" // this process is stopping
 )
 
-// Outcomes are all of them.
+// Outcomes are all outcomes.
 var Outcomes = [...]Outcome{OK, Stale, Gone, Throttled, Refused, Failed, Cancelled}
 
-// errNoEffect is a patch that was accepted and changed nothing: something puts back what it takes
-// out.
+// errNoEffect: a patch was accepted and changed nothing, because something undoes it.
 var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
 
-// ErrOwnerChanged is why an object is not deleted for which an owner does not wait any more.
+// ErrOwnerChanged: an object is not deleted because its owner does not wait for it any more.
 var ErrOwnerChanged = errors.New("it does not wait for its dependents any more")
 
-// OutcomeOf tells from its error how a request ended.
+// OutcomeOf returns how a request with this error ended.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -66,14 +65,15 @@ func OutcomeOf(err error) Outcome {
 	return Failed
 }
 
-// RefusedByWebhook tells an admission webhook's refusal from the API server's own answer: the code
-// of a refusal is the webhook's choice and says nothing about the object (RB 6.14, 3.18).
+// RefusedByWebhook reports whether an admission webhook refused a request. The webhook chooses the
+// code, which says nothing about the object (RB 6.14, 3.18).
 func RefusedByWebhook(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "admission webhook ") && strings.Contains(err.Error(), " denied the request")
+	return err != nil && strings.Contains(err.Error(), "admission webhook ") &&
+		strings.Contains(err.Error(), " denied the request")
 }
 
-// OutcomeAbout is OutcomeOf a request about an object. Where its namespace is gone the object
-// stays, and no request about it is accepted before there is such a namespace again
+// OutcomeAbout is OutcomeOf a request about an object. If the object's namespace is gone the object
+// stays, and no request about it is accepted before a namespace of that name exists again
 // (kubernetes/kubernetes#49027).
 func OutcomeAbout(ref graph.Ref, err error) Outcome {
 	if InNoNamespace(ref, err) {
@@ -82,8 +82,8 @@ func OutcomeAbout(ref graph.Ref, err error) Outcome {
 	return OutcomeOf(err)
 }
 
-// InNoNamespace tells whether an API server answers a request about an object by saying that the
-// object's namespace is not there. No Event can be written there, either.
+// InNoNamespace reports whether the API server answered that the object's namespace does not exist.
+// No Event can be created there, either.
 func InNoNamespace(ref graph.Ref, err error) bool {
 	var status apierrors.APIStatus
 	if ref.Namespace == "" || !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -93,8 +93,8 @@ func InNoNamespace(ref graph.Ref, err error) bool {
 	return d != nil && d.Group == "" && d.Kind == "namespaces"
 }
 
-// Protected tells whether Weir's own webhook refused the delete of an object because a policy
-// protects it, and says so in the policy's words.
+// Protected reports whether Weir's own webhook refused the delete of an object because a policy
+// protects it, and returns the policy's words.
 func Protected(err error) (why string, yes bool) {
 	var status apierrors.APIStatus
 	if !RefusedByWebhook(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -108,9 +108,9 @@ func Protected(err error) (why string, yes bool) {
 	return "", false
 }
 
-// NoSuchObject tells whether an API server that knows the kind said that it has no object of that
-// kind and name. Every other 404 says less: a path that is not served (the CRD went), a namespace
-// that is not there, or a webhook that chose the code (RB 3.18).
+// NoSuchObject reports whether an API server that knows the kind said that it has no object of that
+// kind and name. Any other 404 says less: a path that is not served because its CRD is gone, a
+// namespace that does not exist, or a webhook that chose the code (RB 3.18).
 func NoSuchObject(err error, kind schema.GroupResource, name string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || RefusedByWebhook(err) {

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// rawPage is how many whole objects are listed at once. They are handed on as they come, so this
+// rawPage is how many whole objects are listed in a page. They are handed on one by one, so this
 // bounds only how long a request takes.
 const rawPage = "100"
 
-// GetRaw reads one object live, as the API server writes it.
+// GetRaw reads one object live, and returns it as the API server writes it.
 func (r *Client) GetRaw(ctx context.Context, ref graph.Ref) (json.RawMessage, error) {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
@@ -34,9 +34,12 @@ func (r *Client) raw(ctx context.Context, gv schema.GroupVersion, ref graph.Ref)
 	return result.Raw()
 }
 
-// EachRaw lists the objects of a kind in a namespace, or without one in all, live, each as the API
-// server writes it: those of built-in kinds without apiVersion and kind. It ends with each's error.
-func (r *Client) EachRaw(ctx context.Context, kind schema.GroupResource, namespace string, each func(json.RawMessage) error) error {
+// EachRaw lists the objects of a kind live, in a namespace or, without one, in all. It calls each
+// with every object as the API server writes it: those of built-in kinds have no apiVersion and
+// kind. It returns the first error of each.
+func (r *Client) EachRaw(
+	ctx context.Context, kind schema.GroupResource, namespace string, each func(json.RawMessage) error,
+) error {
 	gv, err := r.versionOf(kind)
 	if err != nil {
 		return err
@@ -52,13 +55,13 @@ func (r *Client) EachRaw(ctx context.Context, kind schema.GroupResource, namespa
 			if err != nil {
 				return err
 			}
-			defer func() { _ = answer.Close() }() // all of it was read, or it is given up
+			defer func() { _ = answer.Close() }() // read to its end, or given up
 			next, err = eachItem(answer, func(raw json.RawMessage) error {
 				stopped = each(raw)
 				return stopped
 			})
 			if stopped != nil {
-				return nil // the API server has done nothing wrong
+				return nil // no failure of the API server
 			}
 			return err
 		})
@@ -74,7 +77,7 @@ func (r *Client) EachRaw(ctx context.Context, kind schema.GroupResource, namespa
 	}
 }
 
-// eachItem reads a list in JSON item by item, and returns where the next page begins.
+// eachItem calls each with every item of a list in JSON, and returns the continue token.
 func eachItem(list io.Reader, each func(json.RawMessage) error) (next string, err error) {
 	d := json.NewDecoder(list)
 	if _, err := d.Token(); err != nil {

@@ -20,12 +20,15 @@ import (
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
-// Get reads one object live: a consistent read, not one from a cache.
-func (r *Client) Get(ctx context.Context, gv schema.GroupVersion, resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	return r.doForMetadata(ctx, "get", gv.WithResource(resource).GroupResource(), object(r.client.Get(), gv, resource, namespace, name))
+// Get reads the metadata of one object live: a consistent read, and not from a cache.
+func (r *Client) Get(
+	ctx context.Context, gv schema.GroupVersion, resource, namespace, name string,
+) (*metav1.PartialObjectMetadata, error) {
+	req := object(r.client.Get(), gv, resource, namespace, name)
+	return r.doForMetadata(ctx, "get", gv.WithResource(resource).GroupResource(), req)
 }
 
-// GetObject reads the object of an action live.
+// GetObject reads the metadata of an object live.
 func (r *Client) GetObject(ctx context.Context, ref graph.Ref) (*metav1.PartialObjectMetadata, error) {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
@@ -34,7 +37,7 @@ func (r *Client) GetObject(ctx context.Context, ref graph.Ref) (*metav1.PartialO
 	return r.Get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
 }
 
-// GetFull reads one object live, with all that is in it.
+// GetFull reads one whole object live.
 func (r *Client) GetFull(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
@@ -43,7 +46,9 @@ func (r *Client) GetFull(ctx context.Context, ref graph.Ref) (map[string]any, *m
 	return r.getWhole(ctx, gv, ref)
 }
 
-func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
+func (r *Client) getWhole(
+	ctx context.Context, gv schema.GroupVersion, ref graph.Ref,
+) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	raw, err := r.raw(ctx, gv, ref)
 	if err != nil {
 		return nil, nil, err
@@ -58,16 +63,18 @@ func (r *Client) getWhole(ctx context.Context, gv schema.GroupVersion, ref graph
 	return full, m, nil
 }
 
-// mostList bounds a list as a whole, with the wait for places: whoever asked for it does nothing
-// else meanwhile. A million objects take so long where a page takes 0.3 s.
+// mostList bounds a list as a whole, including waits for places: its caller does nothing else
+// meanwhile. A million objects take that long if a page takes 0.3 s.
 const mostList = 5 * time.Minute
 
-// List reads what a namespace holds of a namespaced kind, live and whole; with no namespace, what
-// all of them do. Each object is handed on as it comes, and not kept: what others put into labels
-// and annotations is more than there is memory. After an error each may have had some of them,
-// which prove nothing. A list with an object of another namespace is an error: by such a list
-// objects would be deleted that are in no namespace that goes.
-func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
+// List lists the objects of a namespaced kind live, in a namespace or, without one, in all. It
+// calls each with every object as it comes, and keeps none: labels and annotations of others may be
+// more than fits in memory. After an error, each may have been called with some objects, which
+// prove nothing. A list that shows an object of another namespace is an error: by that list objects
+// would be deleted in namespaces that are not.
+func (r *Client) List(
+	ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata),
+) error {
 	gv, err := r.versionOf(kind)
 	if err != nil {
 		return err
@@ -81,8 +88,11 @@ func (r *Client) List(ctx context.Context, kind schema.GroupResource, namespace 
 	return err
 }
 
-// listPages reads a list page by page.
-func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
+// listPages lists page by page.
+func (r *Client) listPages(
+	ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string,
+	each func(*metav1.PartialObjectMetadata),
+) error {
 	pages := metaonly.Pages{}
 	for next := ""; ; {
 		req := collection(r.client.Get(), gv, kind.Resource, namespace).Param("limit", "1000")
@@ -91,7 +101,7 @@ func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind sch
 		}
 		var wrong error
 		is, err := r.listPage(ctx, kind, req, func(m *metav1.PartialObjectMetadata) {
-			if err := placeOf(namespace, m); err != nil && wrong == nil {
+			if err := checkPlace(namespace, m); err != nil && wrong == nil {
 				wrong = fmt.Errorf("list %s: %w", kind, err)
 			}
 			pages.Saw(&m.ObjectMeta)
@@ -114,9 +124,11 @@ func (r *Client) listPages(ctx context.Context, gv schema.GroupVersion, kind sch
 	}
 }
 
-// listPage reads one page. An answer that breaks off is the API server's failure; one that is not
-// understood says nothing of it. The kind is asked for in JSON from then on.
-func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata)) (is metav1.ListMeta, err error) {
+// listPage reads one page. An answer that breaks off is a failure of the API server. One that
+// cannot be decoded is not; its kind is listed in JSON from then on.
+func (r *Client) listPage(
+	ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata),
+) (is metav1.ListMeta, err error) {
 	accept := acceptMetadataList
 	if _, plain := r.plain.Load(kind); plain {
 		accept = acceptPlainList
@@ -127,7 +139,7 @@ func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *r
 		if err != nil {
 			return err
 		}
-		defer func() { _ = answer.Close() }() // all of it was read, or it is given up
+		defer func() { _ = answer.Close() }() // read to its end, or given up
 		in := &answering{Reader: answer}
 		is, misread = metaonly.ReadList(in, each)
 		return in.broke
@@ -139,7 +151,7 @@ func (r *Client) listPage(ctx context.Context, kind schema.GroupResource, req *r
 	return is, err
 }
 
-// answering is an answer that remembers whether it broke off.
+// answering is the body of an answer. It remembers whether it broke off.
 type answering struct {
 	io.Reader
 	broke error
@@ -154,10 +166,10 @@ func (a *answering) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// placeOf makes sure that an object of a namespace's list is there, and one of a list of all
-// namespaces in one, and which object it is. An API that does not say where it is in a namespace's
-// list means that namespace.
-func placeOf(namespace string, m *metav1.PartialObjectMetadata) error {
+// checkPlace checks that a listed object has a uid, and that it is in the namespace of the list, or
+// in any if the list is of all. It completes the namespace of an object that names none in a
+// namespace's list.
+func checkPlace(namespace string, m *metav1.PartialObjectMetadata) error {
 	if m.UID == "" {
 		return fmt.Errorf("the API lists %q without a uid", m.Name)
 	}
@@ -170,7 +182,7 @@ func placeOf(namespace string, m *metav1.PartialObjectMetadata) error {
 	return nil
 }
 
-// Lookup answers a claim by a live read of the place that it names.
+// Lookup answers a claim by a live read of the object that it names.
 func (r *Client) Lookup(ctx context.Context, c graph.Claim) (graph.Answer, string) {
 	gv, err := schema.ParseGroupVersion(c.APIVersion)
 	if err != nil {
@@ -197,10 +209,10 @@ func (r *Client) Lookup(ctx context.Context, c graph.Claim) (graph.Answer, strin
 	return graph.Unanswered, err.Error()
 }
 
-// otherwiseDefined says why an API server may not know where to look for a custom resource; "" if
-// nothing speaks for that. One of several may not have seen yet that a definition was deleted and
-// made again with another scope. It looks in the wrong place then, finds nothing, and says so as if
-// it knew. The definition itself it reads live.
+// otherwiseDefined returns why an API server may look in the wrong place for a custom resource;
+// empty if nothing speaks for that. One of several API servers may not have seen yet that a
+// definition was deleted and created again with another scope. It finds nothing then, and answers
+// as if it knew. The definition itself is read live.
 func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
 	if !strings.Contains(c.Resource.Group, ".") {
 		return ""
@@ -209,9 +221,9 @@ func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
 	definition := graph.Ref{Kind: kinds.Definitions, Name: c.Resource.String()}
 	whole, _, err := r.getWhole(ctx, gv, definition)
 	switch {
-	case NoSuchObject(err, kinds.Definitions, definition.Name): // built in, aggregated, or gone, and all objects with it
+	case NoSuchObject(err, kinds.Definitions, definition.Name): // built in, aggregated, or gone with all of its objects
 		return ""
-	case apierrors.IsForbidden(err): // it cannot be known, here or ever
+	case apierrors.IsForbidden(err): // it will never be known
 		return ""
 	case err != nil:
 		return fmt.Sprintf("read the definition of %s: %v", c.Resource, err)
@@ -223,8 +235,7 @@ func (r *Client) otherwiseDefined(ctx context.Context, c graph.Claim) string {
 	return ""
 }
 
-// IsGone tells, by a live read, whether an API server that knows the kind has no such object, or
-// has another one under its name.
+// IsGone reports, by a live read, whether the object does not exist, or another has its name.
 func (r *Client) IsGone(ctx context.Context, ref graph.Ref) bool {
 	live, err := r.GetObject(ctx, ref)
 	return err == nil && live.UID != ref.UID || NoSuchObject(err, ref.Kind, ref.Name)

@@ -9,23 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// share is what one kind may use of the limiter's places. A kind begins with a quarter, and has one
-// more for each request that goes well, up to all. It fails while its requests hang or are slow, or
-// fail one after another, or its API answers 429, until one goes well: an aggregated API or a
-// webhook can do that to one kind, and the others must not notice. Then it has a quarter again.
+// share is the limiter's state of one kind. A kind begins with a quarter of the places. It gets one
+// more for each request that goes well, up to all. It fails when its requests hang, are slow, fail
+// one after another, or are answered 429, until one goes well. Then it has a quarter again. An
+// aggregated API or a webhook can make one kind fail, and the others must not notice.
 //
-// Objects of a failing kind are put off: no worker waits for it with them, and they are called back
-// as there is room. So a worker is free for others, and thousands of objects of such a kind cost
-// nothing.
+// Objects of a failing kind are put off: no worker waits with them, and they are called back as
+// there is room. So workers are free for others, and thousands of such objects cost nothing.
 type share struct {
 	kind     schema.GroupResource
 	most     int           // how many may be under way
 	under    int           // under way
-	late     int           // of these: those that have not been answered for long
-	failures int           // since the last answer
-	backoff  time.Duration // the last rest for which no server asked
-	pause    time.Time     // rests until then
-	failing  string        // what happens to requests about the kind; "" if it is well
+	late     int           // of under: those that are late
+	failures int           // since the last good answer
+	backoff  time.Duration // the last rest that no server asked for
+	pause    time.Time     // nothing is sent until then
+	failing  string        // what happens to requests of the kind; "" if it is well
 
 	waiting []*place
 	off     map[types.UID]struct{} // objects that were put off
@@ -34,15 +33,15 @@ type share struct {
 type verdict uint8
 
 const (
-	noVerdict         verdict = iota // we ended it
-	fine                             // an answer, whatever it says
-	unanswered                       // the API, or the way to it, fails
+	noVerdict         verdict = iota // the request was ended here, or not sent
+	fine                             // any answer of the API
+	unanswered                       // the API, or the way to it, failed
 	throttledByKind                  // 429 from the API that serves the kind
-	throttledByServer                // 429 from the API server itself: for all kinds
+	throttledByServer                // 429 from the API server's own limits: for all kinds
 )
 
 const (
-	// isLong is after how long a request is late, and longIsLong the same of those that may take
+	// isLong is after what time a request is late. longIsLong is the same for requests that may take
 	// long. A request is answered in some 10 ms, unless a webhook is slow or the server busy.
 	isLong     = 250 * time.Millisecond
 	longIsLong = 5 * time.Second
@@ -51,7 +50,7 @@ const (
 	mostRest   = 5 * time.Second
 )
 
-// busyError is why a request about a kind was not sent. Nothing has happened to the object.
+// busyError is why a request was not sent: its kind fails. Nothing has happened to the object.
 type busyError struct {
 	kind    schema.GroupResource
 	failing string
@@ -61,7 +60,7 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("put off: requests about %s %s", e.kind, e.failing)
 }
 
-// IsBusy tells whether a request was not even sent, because requests about its kind fail.
+// IsBusy reports whether a request was not sent because requests of its kind fail.
 func IsBusy(err error) bool {
 	var busy *busyError
 	return err != nil && errors.As(err, &busy)
@@ -78,7 +77,7 @@ func (l *Limiter) shareLocked(kind schema.GroupResource) *share {
 	return s
 }
 
-// forget drops what is known of kinds that are not served any more.
+// forget drops the state of kinds that are not served any more.
 func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,17 +88,18 @@ func (l *Limiter) forget(served func(schema.GroupResource) bool) {
 	}
 }
 
-// failsLocked notes that a kind fails. Those who do not wait for such are sent away by tick.
+// failsLocked marks a kind as failing. tick ends the wait of those that do not wait for failing
+// kinds.
 func (l *Limiter) failsLocked(s *share, why string) {
 	s.failing, s.most = why, l.quarter()
 }
 
-// rest leaves a kind alone for as long as it asks for, or twice as long as the last time.
+// rest pauses a kind for as long as was asked, or, if 0, twice as long as the last time.
 func (s *share) rest(asked time.Duration) {
 	now := time.Now()
 	if asked == 0 {
 		if now.Before(s.pause) {
-			return // what fails now was sent before
+			return // the failed request was sent before the pause
 		}
 		s.backoff = min(mostRest, max(firstRest, 2*s.backoff))
 		asked = s.backoff
@@ -109,7 +109,7 @@ func (s *share) rest(asked time.Duration) {
 	}
 }
 
-// PutOff has an object called back when there is room for its kind, which has failed.
+// PutOff has an object of a failing kind called back when there is room.
 func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,12 +117,13 @@ func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
 	l.tickLaterLocked()
 }
 
-// mostCalled is how many objects of a kind that is well again are called back at each tick: more than
-// can be sent until the next one, and not all, which would be put off once more if it fails again.
+// mostCalled is how many objects of a kind that is well again are called back at each tick. It is
+// more than can be sent before the next tick, and not all, which would be put off once more if the
+// kind fails again.
 const mostCalled = 1000
 
-// callLocked takes out of a share what is to be called back: as many objects as there is room for.
-// One that finds none when its turn comes is put off again.
+// callLocked removes from a share the objects to call back, as many as there is room for. An object
+// that finds no room in its turn is put off again.
 func (l *Limiter) callLocked(s *share) (back []types.UID) {
 	room := mostCalled
 	if s.failing != "" {
@@ -140,7 +141,7 @@ func (l *Limiter) callLocked(s *share) (back []types.UID) {
 	return back
 }
 
-// Failing is what happens to requests about a kind, in words; empty if it is well.
+// Failing returns what happens to requests about a kind; empty if it is well.
 func (l *Limiter) Failing(kind schema.GroupResource) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *Limiter) Failing(kind schema.GroupResource) string {
 	return ""
 }
 
-// PutOffs is how many objects wait for their turn, of each failing kind.
+// PutOffs returns how many objects are put off, of each failing kind.
 func (l *Limiter) PutOffs() map[schema.GroupResource]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,9 +2,9 @@ package request
 
 import "net/http"
 
-// Unretried is a transport for clients that cannot be told not to send a request again by
-// themselves, as those of client-go do after an answer with Retry-After: they would keep their
-// place while they wait, and hide the 429 from the Limiter.
+// Unretried returns a transport that removes Retry-After from answers. It is for clients that
+// cannot be told not to retry, as client-go's do after that header: they would hold their place
+// while they wait, and hide the 429 from the Limiter.
 func Unretried(rt http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := rt.RoundTrip(r)

@@ -14,13 +14,13 @@ import (
 	"github.com/weir-dev/weir/controller/follow"
 )
 
-// judge tells what an answer says about the state of the API that serves a kind, and after what
-// time that asks to be asked again.
+// judge returns what an answer says about the API that serves a kind, and how long that asked to
+// wait.
 func judge(kind schema.GroupResource, err error) (v verdict, retryAfter time.Duration) {
 	switch {
-	case errors.Is(err, follow.ErrNoContact), errors.Is(err, follow.ErrRewound): // it was not sent
+	case errors.Is(err, follow.ErrNoContact), errors.Is(err, follow.ErrRewound): // not sent
 		return noVerdict, 0
-	case RefusedByWebhook(err): // its word about one object
+	case RefusedByWebhook(err): // about one object, and not about the API
 		return fine, 0
 	case apierrors.IsTooManyRequests(err):
 		seconds, _ := apierrors.SuggestsClientDelay(err)
@@ -38,11 +38,10 @@ func judge(kind schema.GroupResource, err error) (v verdict, retryAfter time.Dur
 	return fine, 0
 }
 
-// isServers tells whether a 429 comes from the API server's own limits, which are for all kinds:
-// those answer in plain text, where an API, and its storage, sends a Status. Behind a group that
-// may be aggregated, another server may have said the same; then every kind finds out for itself.
-// The headers of priority and fairness do not tell: the API server puts them on what it passes on,
-// too.
+// isServers reports whether a 429 comes from the API server's own limits, which are for all kinds.
+// Those answer in plain text, where an API and its storage send a Status. For a group that may be
+// aggregated another server may have answered so; then each kind finds out for itself. The headers
+// of priority and fairness do not tell: the API server also adds them to answers that it passes on.
 func isServers(kind schema.GroupResource, err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -54,8 +53,8 @@ func isServers(kind schema.GroupResource, err error) bool {
 	})
 }
 
-// failure keeps what a broken connection says from being taken for our own end: whoever is asked
-// may have cancelled something too.
+// failure hides a cancellation that does not come from ctx: another process may have cancelled
+// something, which is not the end of this one.
 func failure(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return errors.New(err.Error())

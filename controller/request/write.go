@@ -16,11 +16,11 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Delete sends a DELETE that only the object with the uid of ref answers to, and only at the
-// resourceVersion of ref if it has one.
+// Delete sends a DELETE with the uid of ref as a precondition, and its resourceVersion if ref has
+// one.
 func (r *Client) Delete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation) error {
 	err := r.delete(ctx, ref, propagation, nil)
-	if !IsBusy(err) { // otherwise it was not sent
+	if !IsBusy(err) { // a busy error was not sent
 		r.metrics.deleted(ref.Kind, OutcomeOf(err))
 	}
 	return err
@@ -31,7 +31,9 @@ func (r *Client) TryDelete(ctx context.Context, ref graph.Ref, propagation metav
 	return r.delete(ctx, ref, propagation, []string{metav1.DryRunAll})
 }
 
-func (r *Client) delete(ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation, dryRun []string) error {
+func (r *Client) delete(
+	ctx context.Context, ref graph.Ref, propagation metav1.DeletionPropagation, dryRun []string,
+) error {
 	gv, err := r.versionOf(ref.Kind)
 	if err != nil {
 		return err
@@ -53,9 +55,9 @@ func (r *Client) delete(ctx context.Context, ref graph.Ref, propagation metav1.D
 	return err
 }
 
-// Patch sends the metadata that an action wants, for the given resourceVersion; errNoEffect if
-// nothing has come of it. A JSON merge patch: the one kind that built-in and custom resources both
-// accept, so there is no 415 to learn from (RB 3.19).
+// Patch sends the metadata that an action wants, with resourceVersion as a precondition. It returns
+// errNoEffect if the answer does not show the change. It is a JSON merge patch, the one type that
+// built-in and custom resources both accept (RB 3.19).
 func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion string) error {
 	gv, err := r.versionOf(a.Object.Kind)
 	if err != nil {
@@ -67,14 +69,16 @@ func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion stri
 	} else {
 		change["ownerReferences"] = orNull(a.Owners)
 	}
-	if a.Kept != "" && a.Object.Kind.Group != rbacv1.GroupName { // who may not grant what a role does may change its references, and nothing else
+	// Without the right to grant what a role grants, only its references may be changed.
+	if a.Kept != "" && a.Object.Kind.Group != rbacv1.GroupName {
 		change["annotations"] = map[string]string{v1beta1.KeptAnnotation: words.Cut(a.Why, mostKept)}
 	}
 	body, err := json.Marshal(map[string]any{"metadata": change})
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	req := object(r.client.Patch(types.MergePatchType), gv, a.Object.Kind.Resource, a.Object.Namespace, a.Object.Name).Body(body)
+	o := a.Object
+	req := object(r.client.Patch(types.MergePatchType), gv, o.Kind.Resource, o.Namespace, o.Name).Body(body)
 	after, err := r.doForMetadata(ctx, "patch", a.Object.Kind, req)
 	if err == nil && !tookEffect(a, after) {
 		return errNoEffect
@@ -82,25 +86,28 @@ func (r *Client) Patch(ctx context.Context, a graph.Action, resourceVersion stri
 	return err
 }
 
-// mostKept is how many bytes of why it is kept an object is told.
+// mostKept bounds, in bytes, the annotation that says why an object is kept.
 const mostKept = 1024
 
-// tookEffect tells whether the API server's answer to a patch is as the patch wanted it. The
-// resourceVersion would not tell: it stays when the last finalizer goes, and the object with it.
+// tookEffect reports whether the answer to a patch shows what the patch wanted. The resourceVersion
+// would not show it: it stays when the last finalizer, and the object with it, goes.
 func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
 	if a.Verb == graph.Unfinalize {
 		return !slices.Contains(after.Finalizers, a.Finalizer)
 	}
-	return len(after.OwnerReferences) == len(a.Owners) && !slices.ContainsFunc(a.Owners, func(o metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == o.UID && blocks(r) == blocks(o) })
-	})
+	missing := func(wanted metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.UID == wanted.UID && blocks(r) == blocks(wanted)
+		})
+	}
+	return len(after.OwnerReferences) == len(a.Owners) && !slices.ContainsFunc(a.Owners, missing)
 }
 
 func blocks(r metav1.OwnerReference) bool {
 	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }
 
-// orNull is what makes a merge patch remove the last element of a list.
+// orNull returns nil for an empty list, so that a merge patch removes the last element.
 func orNull[T any](list []T) any {
 	if len(list) == 0 {
 		return nil
@@ -108,7 +115,7 @@ func orNull[T any](list []T) any {
 	return list
 }
 
-// DeleteCollection deletes what a namespace holds of a kind, unseen.
+// DeleteCollection deletes all objects of a kind in a namespace, without a list of them.
 func (r *Client) DeleteCollection(ctx context.Context, kind schema.GroupResource, namespace string) error {
 	gv, err := r.versionOf(kind)
 	if err != nil {
