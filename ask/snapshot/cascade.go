@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// cascade judges what goes along, as the webhook would. An error says that what could be read is
-// not refused, and that not all could.
+// cascade judges what would be deleted with an object, as the webhook would. An error says that
+// what could be read is not refused, but that not everything could be read.
 func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.Decision, error) {
 	c := p.set.Cascade(q)
 	if c == nil {
@@ -28,7 +28,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	return p.disclosed(q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
 }
 
-// search reads what a Cascade asks for, until enough is known. An error says why not all could be
+// search reads what a Cascade asks for, until enough is known. It returns why not all could be
 // read.
 func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread error) {
 	for _, l := range c.Lookups() {
@@ -43,15 +43,15 @@ func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread erro
 	return unread
 }
 
-// protected are all objects that go along which a policy protects, as far as the user may know, and
-// as is read.
+// protected returns all objects that policies protect among those that would also be deleted, as
+// far as they could be read and the user may know of them.
 func (p *Policies) protected(ctx context.Context, q policies.Question) (out []insight.Protected) {
 	c := p.set.Cascade(q)
 	if c == nil {
 		return nil
 	}
 	c.All()
-	_ = p.search(ctx, c) // the verdict says so
+	_ = p.search(ctx, c) // the verdict has the error
 	for _, one := range c.Protected(p.listed(q.Answers, c.Decide(nil).Discloses)) {
 		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(),
 			Confirm: one.Confirm})
@@ -59,8 +59,9 @@ func (p *Policies) protected(ctx context.Context, q policies.Question) (out []in
 	return out
 }
 
-// lookup judges the objects of a Lookup: no more than the webhook reads, which refuses what is past
-// that. How long reading takes the webhook is not known here. True: enough is known.
+// lookup judges the objects of a Lookup, but no more than the webhook reads, which refuses what is
+// beyond. The time that the webhook needs for it is not known here. It returns true once enough is
+// known.
 func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.Lookup) (enough bool, err error) {
 	read := 0
 	var spaceless error // why the labels of a namespace are not known
@@ -85,10 +86,11 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 		enough, err = p.each(ctx, l, saw)
 	case l.Full:
 		most := policies.BoundsOf(true)
-		all, err = p.lister.Some(ctx, l.Resource, l.Namespace, true, l.Selector, most.Page, most.Pages, func(object map[string]any, m *metav1.ObjectMeta) (_ bool, err error) {
-			enough, err = saw(func() (map[string]any, error) { return object, nil }, m)
-			return enough, err
-		})
+		all, err = p.lister.Some(ctx, l.Resource, l.Namespace, true, l.Selector, most.Page, most.Pages,
+			func(object map[string]any, m *metav1.ObjectMeta) (_ bool, err error) {
+				enough, err = saw(func() (map[string]any, error) { return object, nil }, m)
+				return enough, err
+			})
 	default:
 		enough, all, err = p.some(l, policies.BoundsOf(false).Most(), saw)
 	}
@@ -107,14 +109,15 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 	return enough, nil
 }
 
-// seen is told of an object, which is made where it is needed; nil: it is gone. True: enough is
-// known.
+// seen judges an object, which is read only if it is needed, and nil if it is gone. It returns true
+// once enough is known.
 type seen func(object func() (map[string]any, error), m *metav1.ObjectMeta) (enough bool, err error)
 
-// each tells of the objects of a Lookup of few.
+// each judges the objects of a Lookup that names them.
 func (p *Policies) each(ctx context.Context, l *policies.Lookup, saw seen) (enough bool, err error) {
 	for _, o := range l.Objects {
-		enough, err = saw(func() (map[string]any, error) { return p.object(ctx, l, o) }, &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID})
+		enough, err = saw(func() (map[string]any, error) { return p.object(ctx, l, o) },
+			&metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID})
 		if enough || err != nil {
 			break
 		}
@@ -122,8 +125,8 @@ func (p *Policies) each(ctx context.Context, l *policies.Lookup, saw seen) (enou
 	return enough, err
 }
 
-// some tells of the first objects that a list of their metadata would have, by the World: as many
-// as are read at most. all is false if there are more.
+// some judges the first most objects that a metadata list would have, from the World. all is false
+// if there are more.
 func (p *Policies) some(l *policies.Lookup, most int, saw seen) (enough, all bool, err error) {
 	selector := labels.Everything()
 	if l.Selector != nil {
@@ -150,13 +153,14 @@ func (p *Policies) some(l *policies.Lookup, most int, saw seen) (enough, all boo
 	return false, true, nil
 }
 
-// place is a kind in a namespace, or in all of them.
+// place is a kind in a namespace, or in all namespaces if that is empty.
 type place struct {
 	kind      schema.GroupResource
 	namespace string
 }
 
-// inOrder are the objects there, in the order of a list. The World is asked once.
+// inOrder returns the objects of a place in the order of a list. It asks the World once for each
+// place.
 func (p *Policies) inOrder(kind schema.GroupResource, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	in := place{kind, namespace}
 	if objects, known := p.lists[in]; known {
@@ -170,7 +174,7 @@ func (p *Policies) inOrder(kind schema.GroupResource, namespace string) ([]*meta
 	return objects, nil
 }
 
-// object is one that goes, as a map; nil if it is gone.
+// object returns an object that would also be deleted as a map, or nil if it is gone.
 func (p *Policies) object(ctx context.Context, l *policies.Lookup, o policies.Caught) (map[string]any, error) {
 	if !l.Full {
 		return p.metaOf(o.UID, l.Kind)

@@ -22,9 +22,9 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// Follower keeps the metadata of everything that can be collected in a cluster, or in one namespace
-// and in none, by one list and one watch a kind, with the rights of whoever asks, and makes Worlds
-// of it.
+// Follower keeps the metadata of all objects that can be collected in a cluster, or in one
+// namespace and cluster-scoped, and makes Worlds from it. It has one list and one watch a kind,
+// with the user's rights.
 type Follower struct {
 	client    metadata.Interface
 	reader    *Reader
@@ -35,27 +35,27 @@ type Follower struct {
 
 	mu      sync.Mutex
 	kinds   map[schema.GroupResource]*followed
-	all     []graph.Resource // that are served, those without lists among them
+	all     []graph.Resource // the served kinds, also those that are not followed
 	unheard map[string]string
-	lost    string           // why discovery does not answer; empty: it does
-	version int64            // counts what has changed
-	in      map[string]int64 // by namespace: the version of the last change in it
-	changed await.Change     // when something does
+	lost    string           // why discovery fails; empty: it does not
+	version int64            // counts changes
+	in      map[string]int64 // by namespace: the version of the last change
+	changed await.Change     // notified of each change
 
-	changes   []change // of objects, the last ones
-	forgotten int64    // the version of the last one before them
-	renewed   int64    // the version of what has changed last besides objects
+	changes   []change // the last changes of objects
+	forgotten int64    // the version of the last change that is not in changes any more
+	renewed   int64    // the version of the last change of something else than an object
 
-	making sync.Mutex // held while Worlds are brought up to date, which takes mu, too
+	making sync.Mutex // held while Worlds are brought up to date; taken before mu
 	worlds []*kept
 	turn   int64
 }
 
-// rediscovery is how often it is asked which kinds there are.
+// rediscovery is the interval of discovery.
 const rediscovery = 10 * time.Second
 
-// Follow begins to follow a namespace, and what is in none; or all of the cluster, if it is empty.
-// It ends with ctx, or Close. An error means that nothing is known.
+// Follow begins to follow a namespace and cluster-scoped objects, or the whole cluster if namespace
+// is empty, until ctx ends or Close is called. An error means that nothing is known.
 func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -75,14 +75,14 @@ func (r *Reader) Follow(ctx context.Context, namespace string) (*Follower, error
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				_ = f.discover(ctx) // Lost tells
+				_ = f.discover(ctx) // the error is in Health
 			}
 		}
 	})
 	return f, nil
 }
 
-// Close ends it, and waits until nothing of it goes on.
+// Close stops following, and joins all goroutines.
 func (f *Follower) Close() {
 	f.stop()
 	f.working.Wait()
@@ -95,7 +95,7 @@ func newFollower(client metadata.Interface, r *Reader, namespace string) *Follow
 	}
 }
 
-// discover begins to follow kinds that are new, and ends it of those that are not served any more.
+// discover begins to follow new kinds, and stops following those that are not served any more.
 func (f *Follower) discover(ctx context.Context) error {
 	f.mu.Lock()
 	before := f.all
@@ -163,35 +163,37 @@ func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 			one.answered(err)
 			return w, err
 		},
-	}, f.client), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{Logger: &f.logger, Name: k.GroupResource().String()})
+	}, f.client), &metav1.PartialObjectMetadata{}, one, cache.ReflectorOptions{
+		Logger: &f.logger, Name: k.GroupResource().String(),
+	})
 	reflector.WatchListPageSize = pageSize
 	f.working.Go(func() { reflector.RunWithContext(ctx) })
 	return one
 }
 
-// renew says that something else than an object has changed. The lock is held.
+// renew records that something else than an object has changed. The caller holds mu.
 func (f *Follower) renew() {
 	f.note("")
 	f.renewed = f.version
 }
 
-// note says that something has changed in a namespace; empty: in none, so that it may matter in
-// all. The lock is held.
+// note records a change in a namespace; an empty one stands for cluster-scoped changes, which may
+// matter in all namespaces. The caller holds mu.
 func (f *Follower) note(namespace string) {
 	f.version++
 	f.in[namespace] = f.version
 	f.changed.Notify()
 }
 
-// Changed is how far the Follower is, and a channel that is closed when it is further.
+// Changed returns the version of the Follower, and a channel that is closed at the next change.
 func (f *Follower) Changed() (version int64, further <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.version, f.changed.Next()
 }
 
-// Version is how far the Follower is with what a World of a namespace rests on; of the cluster, if
-// it is empty.
+// Version returns the version of the last change that matters to the World of a namespace, or of
+// the cluster if namespace is empty.
 func (f *Follower) Version(namespace string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,25 +13,25 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// followed is a kind that is listed and watched. It is what the reflector writes to.
+// followed is a kind that is listed and watched, the store that its reflector writes to.
 type followed struct {
 	follower *Follower
 	kind     graph.Resource
 	stop     context.CancelFunc
 
 	objects map[string]map[types.UID]*metav1.PartialObjectMetadata // by namespace
-	version string                                                 // of the last that was heard
+	version string                                                 // the last resourceVersion from the API server
 	synced  bool
 	problem string // why it is not followed now; empty: it is
 	denied  bool
 }
 
-// answered notes whether the kind can be followed.
+// answered records whether the kind can be followed, from the result of a request.
 func (k *followed) answered(err error) {
 	problem, denied := "", false
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF):
-	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // it is listed again
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err): // the reflector lists it again
 	default:
 		problem, denied = ReasonOf(err), apierrors.IsForbidden(err)
 	}
@@ -43,7 +43,7 @@ func (k *followed) answered(err error) {
 	}
 }
 
-// Replace is what a list has told.
+// Replace sets all objects, from a list.
 func (k *followed) Replace(list []any, version string) error {
 	objects := map[string]map[types.UID]*metav1.PartialObjectMetadata{}
 	for _, o := range list {
@@ -56,13 +56,15 @@ func (k *followed) Replace(list []any, version string) error {
 	return nil
 }
 
-func put(objects map[string]map[types.UID]*metav1.PartialObjectMetadata, o any) (before, now *metav1.PartialObjectMetadata) {
+func put(
+	objects map[string]map[types.UID]*metav1.PartialObjectMetadata, o any,
+) (before, now *metav1.PartialObjectMetadata) {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return nil, nil
 	}
 	if len(m.Finalizers) == 0 {
-		m.ManagedFields = nil // they are looked at only for who put a finalizer there
+		m.ManagedFields = nil // they only serve to tell who wrote a finalizer
 	}
 	in := objects[m.Namespace]
 	if in == nil {
@@ -74,10 +76,10 @@ func put(objects map[string]map[types.UID]*metav1.PartialObjectMetadata, o any) 
 	return before, m
 }
 
-// Add is an object that has come.
+// Add adds an object.
 func (k *followed) Add(o any) error { return k.Update(o) }
 
-// Update is an object as it is now.
+// Update sets an object. It counts as a change only if an answer may depend on it.
 func (k *followed) Update(o any) error {
 	k.follower.mu.Lock()
 	defer k.follower.mu.Unlock()
@@ -87,7 +89,7 @@ func (k *followed) Update(o any) error {
 	return nil
 }
 
-// Delete is an object that is gone.
+// Delete removes an object.
 func (k *followed) Delete(o any) error {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -104,18 +106,18 @@ func (k *followed) Delete(o any) error {
 	return nil
 }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (*followed) Resync() error { return nil }
 
-// UpdateResourceVersion is how far the watch has come: bookmarks tell, too.
+// UpdateResourceVersion records how far the watch is; bookmarks tell that, too.
 func (k *followed) UpdateResourceVersion(version string) {
 	k.follower.mu.Lock()
 	defer k.follower.mu.Unlock()
 	k.version = version
 }
 
-// alike tells whether nothing has changed that any answer rests on: leases are renewed all the
-// time.
+// alike reports whether a and b differ in nothing that an answer depends on. Most updates are such
+// ones: Leases are renewed all the time.
 func alike(a, b *metav1.PartialObjectMetadata) bool {
 	x, y := a.ObjectMeta, b.ObjectMeta
 	for _, m := range []*metav1.ObjectMeta{&x, &y} {

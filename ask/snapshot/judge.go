@@ -25,9 +25,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Judge is what policies say about the delete of an object: that it is refused, and why, or
-// warnings. What cannot be read or asked for that is a doubt: whether it is refused is not known
-// then.
+// Judge returns what policies say about the delete of an object: a refusal and its reason, or
+// warnings. If something for that cannot be read or asked for, the verdict has a doubt: it is not
+// known whether the delete is refused.
 func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
 	gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
 	v, err := p.judge(ctx, object, gvr, options)
@@ -57,7 +57,7 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 		q.Options["gracePeriodSeconds"] = *options.GracePeriodSeconds
 	}
 	if gvr.GroupResource() == kinds.Namespaces {
-		q.Namespace = q.Name // as admission has it
+		q.Namespace = q.Name // as in admission
 	}
 	d, err := p.decide(ctx, &q)
 	if err != nil {
@@ -81,16 +81,17 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 			if object.GetNamespace() != "" {
 				in = " -n " + object.GetNamespace()
 			}
-			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s", words.Object(gvr.GroupResource().String(), object.GetName()), in, v1beta1.ConfirmDeleteAnnotation, value)
+			v.Confirm = fmt.Sprintf("kubectl annotate %s%s --overwrite %s=%s",
+				words.Object(gvr.GroupResource().String(), object.GetName()), in, v1beta1.ConfirmDeleteAnnotation, value)
 		}
 	}
 	return v, nil
 }
 
-// believed takes the seal of a confirmation for Weir's, whose key is the webhook's alone.
+// believed accepts any seal of a confirmation: only the webhook has the key to check it.
 func believed(_, _ string) bool { return true }
 
-// mostRounds is how often a decision may need to know more about the user's permissions.
+// mostRounds bounds how often a decision may need more permissions of the user.
 const mostRounds = 4
 
 func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.Decision, error) {
@@ -110,8 +111,8 @@ func (p *Policies) decide(ctx context.Context, q *policies.Question) (policies.D
 	return policies.Decision{}, errors.New("policies ask for ever more permissions")
 }
 
-// disclosed is a decision made again, with what the user may be told: the names of objects of kinds
-// that were listed, with the user's rights.
+// disclosed makes a decision again with what the user may be told: the names of objects whose kinds
+// could be listed with the user's rights.
 func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 	again func(policies.Question) policies.Decision) policies.Decision {
 	if len(d.Discloses) == 0 {
@@ -121,7 +122,7 @@ func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 	return again(q)
 }
 
-// listed are answers with which kinds of some could be listed.
+// listed returns answers, and for asked whether their kinds could be listed.
 func (p *Policies) listed(known map[policies.Access]policies.Answer,
 	asked []policies.Access) map[policies.Access]policies.Answer {
 	answers := map[policies.Access]policies.Answer{}
@@ -132,8 +133,8 @@ func (p *Policies) listed(known map[policies.Access]policies.Answer,
 	return answers
 }
 
-// collector is who collects garbage, by Weir's canary, which stands nowhere else for long. Whoever
-// may not look does not know.
+// collector returns which collector works, by Weir's canary ConfigMap. If that cannot be listed, it is
+// not Weir.
 func (p *Policies) collector(ctx context.Context) policies.Collector {
 	if p.collects == policies.CollectorUnknown {
 		p.collects = p.readCollector(ctx)
@@ -155,7 +156,7 @@ func (p *Policies) readCollector(ctx context.Context) policies.Collector {
 	return policies.OthersCollect
 }
 
-// answer asks about permissions that a decision rests on. What is not known is noted.
+// answer asks for permissions that a decision depends on, and notes in the World what is not known.
 func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []policies.Access) error {
 	answers := map[policies.Access]policies.Answer{}
 	maps.Copy(answers, q.Answers)
@@ -171,10 +172,11 @@ func (p *Policies) answer(ctx context.Context, q *policies.Question, needs []pol
 	return nil
 }
 
-// may asks the API server what the user may do.
+// may asks the API server whether the user has a permission.
 func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer, error) {
 	spec := authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
+		Namespace: a.Namespace, Name: a.Name,
 	}}
 	if a.Path != "" {
 		spec = authorizationv1.SelfSubjectAccessReviewSpec{

@@ -26,10 +26,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Policies are those of a cluster, with what it takes to ask them about deletes of one user:
-// whoever reads.
+// Policies judges deletes of the user who reads by the policies of a cluster.
 type Policies struct {
-	// All has a verdict name all that is protected of what goes along.
+	// All makes verdicts name all protected objects that would also be deleted.
 	All bool
 
 	set           *policies.Set
@@ -42,26 +41,27 @@ type Policies struct {
 	addsFinalizer map[schema.GroupResource]bool
 	lists         map[place][]*metav1.PartialObjectMetadata
 	unread        map[string]error   // namespaces that could not be read
-	whole         int                // objects that were read whole so far
-	collects      policies.Collector // unknown until a caller asks
-	unknownUser   error              // why it is not known who reads; nil: it is
+	whole         int                // how many objects were read whole
+	collects      policies.Collector // unknown until something asks
+	unknownUser   error              // why the user is not known; nil: it is
 }
 
-// usualHome is the namespace in which Weir is taken to be installed: propagation and brakes do not
-// hold there.
+// usualHome is the namespace in which Weir is assumed to be installed: propagation and brakes do
+// not apply there.
 const usualHome = "weir-system"
 
-// mostFull is how many objects are read whole because a condition looks at more than metadata, to
+// mostFull bounds the objects that are read whole, because conditions use more than metadata, to
 // tell how their deletions go on.
 const mostFull = 1000
 
-// policyKinds are the kinds of policies that have a say about deletes.
+// policyKinds are the kinds of policies that apply to deletes.
 var policyKinds = []string{"deletionpolicies", "drainpolicies"}
 
-// Policies reads the policies of the cluster that a World is of. nil: it has none. What could not
-// be read is noted in the World.
+// Policies reads the policies of the cluster of a World. It returns nil if there are none, and
+// notes in the World what could not be read.
 func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, error) {
-	p := &Policies{world: w, namespaces: map[string]map[string]any{}, lists: map[place][]*metav1.PartialObjectMetadata{}, unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
+	p := &Policies{world: w, namespaces: map[string]map[string]any{}, lists: map[place][]*metav1.PartialObjectMetadata{},
+		unread: map[string]error{}, addsFinalizer: map[schema.GroupResource]bool{}}
 	var err error
 	if p.objects, err = dynamic.NewForConfig(r.Config); err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
@@ -76,11 +76,11 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	for _, resource := range policyKinds {
 		gr := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource}
 		if !w.Serves(gr) {
-			continue // Weir's policies are not known here
+			continue // Weir is not installed
 		}
 		list, err := p.objects.Resource(gr.WithVersion(v1beta1.GroupVersion.Version)).List(ctx, metav1.ListOptions{})
 		switch {
-		case apierrors.IsNotFound(err): // and not any more
+		case apierrors.IsNotFound(err): // not any more
 			continue
 		case err != nil:
 			w.NotListed(gr, apierrors.IsForbidden(err), ReasonOf(err)+" (so what they refuse and change is not known)")
@@ -93,10 +93,12 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	if len(sources) == 0 {
 		return nil, nil
 	}
-	p.set = policies.Build(nil, sources, policies.Options{Namespace: usualHome}) //nolint:contextcheck // admitting a policy costs microseconds
-	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	//nolint:contextcheck // admitting a policy costs microseconds
+	p.set = policies.Build(nil, sources, policies.Options{Namespace: usualHome})
+	review, err := p.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
-		// How deletions go on does not depend on who asks.
+		// How deletions go on does not depend on the user.
 		p.unknownUser = fmt.Errorf("the API server does not say who you are: %s", ReasonOf(err))
 		w.Missed("who you are, for policies to judge", apierrors.IsForbidden(err), ReasonOf(err))
 		return p, nil
@@ -109,22 +111,22 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 	return p, nil
 }
 
-// PoliciesUnread tells whether some kind of policies could not be read, so that what is said about
-// a World may lack what they say.
+// PoliciesUnread reports whether some kind of policies could not be read, so answers from the World
+// may lack what these policies say.
 func PoliciesUnread(w *insight.World) bool {
 	return slices.ContainsFunc(policyKinds, func(resource string) bool {
 		return w.Unreadable(schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource})
 	})
 }
 
-// Rule has a deletion go as the policies say. nil: there are none.
+// Rule makes a deletion go as the policies say. p may be nil.
 func (p *Policies) Rule(ctx context.Context, d *insight.Deletion) {
 	if p != nil {
 		d.Enforce, d.Protects, d.Waves = p.Enforce(ctx), p.Protects(ctx), p.Waves(ctx)
 	}
 }
 
-// metaOf is the metadata of an object that was listed.
+// metaOf returns the metadata of a listed object, or nil.
 func (p *Policies) metaOf(uid types.UID, gvk schema.GroupVersionKind) (map[string]any, error) {
 	m := p.world.Meta(uid)
 	if m == nil {
@@ -140,7 +142,7 @@ func asMap(m *metav1.PartialObjectMetadata, gvk schema.GroupVersionKind) (map[st
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&whole)
 }
 
-// namespace is the live Namespace that an object is in; nil for none.
+// namespace returns the live Namespace of that name; nil if the name is empty.
 func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, error) {
 	if name == "" {
 		return nil, nil
@@ -150,15 +152,17 @@ func (p *Policies) namespace(ctx context.Context, name string) (map[string]any, 
 	}
 	u, err := p.objects.Resource(kinds.Namespaces.WithVersion("v1")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		p.namespaces[name], p.unread[name] = nil, fmt.Errorf("the namespace %q, by whose labels policies select, could not be read: %s", name, ReasonOf(err))
-		p.world.Missed(fmt.Sprintf("the namespace %q, by whose labels policies select,", name), apierrors.IsForbidden(err), ReasonOf(err))
+		p.namespaces[name], p.unread[name] = nil, fmt.Errorf("the namespace %q, by whose labels policies select, "+
+			"could not be read: %s", name, ReasonOf(err))
+		p.world.Missed(fmt.Sprintf("the namespace %q, by whose labels policies select,", name), apierrors.IsForbidden(err),
+			ReasonOf(err))
 		return nil, p.unread[name]
 	}
 	p.namespaces[name] = u.Object
 	return u.Object, nil
 }
 
-// ofNamespace is what policies make of the deletion of a namespace.
+// ofNamespace returns what policies say about the deletion of a namespace.
 func (p *Policies) ofNamespace(ctx context.Context, name string) insight.Enforcement {
 	ns, err := p.namespace(ctx, name)
 	if err != nil {
@@ -170,8 +174,8 @@ func (p *Policies) ofNamespace(ctx context.Context, name string) insight.Enforce
 	return insight.Enforcement{}
 }
 
-// Waves is the order in which policies have the content of a namespace go; nil for one that no
-// policy selects.
+// Waves returns a function that returns the order in which policies delete the content of a
+// namespace; nil if no policy selects the namespace.
 func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.View) int {
 	return func(namespace string) func(graph.View) int {
 		ns, err := p.namespace(ctx, namespace)
@@ -192,8 +196,8 @@ func (p *Policies) Waves(ctx context.Context) func(namespace string) func(graph.
 	}
 }
 
-// Protects is why policies refuse a collector the delete of an object, as the webhook would; empty
-// where they do not. doubt is why that is not known.
+// Protects returns a function that returns why policies refuse a collector the delete of an object,
+// as the webhook would; why is empty if they do not, and doubt is why that is not known.
 func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt string) {
 	facts := policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) })
 	return func(v graph.View) (why, doubt string) {
@@ -230,20 +234,20 @@ func (p *Policies) Protects(ctx context.Context) func(graph.View) (why, doubt st
 	}
 }
 
-// asHolder is the question about a Namespace or a definition as admission has it, of which the
-// World has the metadata.
+// asHolder returns the question about a Namespace or a definition as admission has it. The World
+// has only their metadata.
 func asHolder(q policies.Question) policies.Question {
 	if q.Resource.GroupResource() == kinds.Namespaces {
 		q.Namespace = q.Name
 		return q
 	}
-	of := schema.ParseGroupResource(q.Name) // by which a definition is named
+	of := schema.ParseGroupResource(q.Name) // definitions are named so
 	q.OldObject["spec"] = map[string]any{"group": of.Group, "names": map[string]any{"plural": of.Resource}}
 	return q
 }
 
-// stored is an object as policies look at it, and its namespace; nil if it is gone. More than its
-// metadata is read where they look at that.
+// stored returns an object as policies use it, and its namespace; nil if it is gone. It reads the
+// whole object if they use more than metadata.
 func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[string]any, err error) {
 	object, err = p.metaOf(v.UID, schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName})
 	if err != nil || object == nil {
@@ -258,15 +262,16 @@ func (p *Policies) stored(ctx context.Context, v *graph.View) (object, ns map[st
 	if p.whole++; p.whole > mostFull {
 		return nil, nil, errors.New("policies look at more than its metadata, and it was not read: there are too many")
 	}
-	u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+	u, err := p.objects.Resource(v.Kind.WithVersion(v.Version)).Namespace(v.Namespace).Get(ctx, v.Name,
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, errors.New("policies look at more than its metadata, and it could not be read: " + ReasonOf(err))
 	}
 	return u.Object, ns, nil
 }
 
-// Enforce is what policies make of the deletion of an object, however it comes to be deleted. v is
-// as the DELETE leaves it.
+// Enforce returns a function that returns what policies say about the deletion of an object,
+// whoever deletes it. v is the object as the DELETE leaves it.
 func (p *Policies) Enforce(ctx context.Context) func(graph.View) insight.Enforcement {
 	return func(v graph.View) insight.Enforcement {
 		if v.Kind == kinds.Namespaces {

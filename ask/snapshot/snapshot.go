@@ -1,10 +1,10 @@
-// Package snapshot reads a cluster, or one namespace of it, for insight: one metadata-only list a
-// kind, all at the same time, with the rights of whoever asks.
+// Package snapshot reads a cluster, or one namespace of it, for insight: by one metadata-only list a
+// kind, all at the same time, with the user's rights.
 //
-// Goroutines: one for each list, joined when they are read; of a Follower, discovery and a
-// reflector for each kind, joined by Close. Locks: one of what has been read, under which nothing
-// is asked; and one of Worlds that are being brought up to date, for which others wait that want
-// the same.
+// Goroutines: one for each list, joined when they are read; for a Follower, discovery and a
+// reflector for each kind, joined by Close. Locks: mu guards what has been read, and no request is
+// made under it; making is held while a World is brought up to date, and callers that want one wait
+// for it.
 package snapshot
 
 import (
@@ -31,27 +31,26 @@ import (
 )
 
 const (
-	// pageSize is how many objects a page of a list has: enough that few lists have a second one,
-	// and few enough that the API server does not have to hold a whole cluster's objects in an
-	// answer.
+	// pageSize is how many objects a page of a list has: enough that few lists have a second page, and
+	// few enough that the API server need not hold all objects of a cluster in an answer.
 	pageSize = 10_000
 	// atOnce is how many kinds are listed at the same time.
 	atOnce = 16
 )
 
-// Reader reads.
+// Reader reads a cluster.
 type Reader struct {
 	Config    *rest.Config
 	Discovery discovery.DiscoveryInterface
-	// Listing is told of each kind that Read begins to list, from many goroutines; nil: nobody is.
+	// Listing is called, from many goroutines, with each kind that Read begins to list; nil: nothing
+	// is.
 	Listing func(kind string)
 }
 
-// Read lists everything that can be collected in a namespace, or in the cluster if it is empty.
-// Kinds that cannot be listed are noted in the World. Of a namespace, owners that are
-// cluster-scoped are read too: where an object names one, its kind is listed; where one of those is
-// being deleted, all the cluster is, as far as the user may list it. An error means that nothing is
-// known.
+// Read lists all objects that can be collected in a namespace, or in the cluster if namespace is
+// empty. It notes kinds that cannot be listed in the World. For a namespace, it also lists the
+// cluster-scoped kinds of which objects name owners; if one of these owners is being deleted, it
+// reads the whole cluster, as far as the user may list it. An error means that nothing is known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 			first = append(first, k)
 		}
 	}
-	// Versions of two storages say nothing about each other, and the order of lists does.
+	// Versions of different storages cannot be compared; the order of lists can.
 	for _, round := range [][]graph.Resource{first, apart} {
 		l.all(ctx, round)
 		w.NextRound()
@@ -91,7 +90,7 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		w.NextRound()
 	}
 	switch {
-	case ctx.Err() != nil: // not all that was to be read was
+	case ctx.Err() != nil: // the World is incomplete
 		return nil, ctx.Err()
 	case w.Widens():
 		return r.widen(ctx, w)
@@ -99,8 +98,8 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 	return w, nil
 }
 
-// widen reads the cluster in place of a namespace. Who may not list all of it keeps what is known
-// of the namespace, which says what it lacks.
+// widen reads the cluster in place of a namespace. If the user may not list all of it, widen
+// returns the World of the namespace, which says what it lacks.
 func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.World, error) {
 	wide, err := r.Read(ctx, "")
 	if err != nil {
@@ -114,7 +113,7 @@ func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.Wor
 	return wide, nil
 }
 
-// Elsewhere looks in all namespaces for owners that are not in the World's: one list of each of
+// Elsewhere looks in all namespaces for owners that are not in the World's, by one list of each of
 // their kinds.
 func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
 	client, err := r.metadata()
@@ -125,7 +124,8 @@ func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insig
 	for _, s := range sought {
 		objects, _, err := everywhere.pages(ctx, s.Kind)
 		if err != nil {
-			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)", apierrors.IsForbidden(err), ReasonOf(err))
+			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)",
+				apierrors.IsForbidden(err), ReasonOf(err))
 			continue
 		}
 		w.Elsewhere(s, insight.Pointers(objects))
@@ -133,7 +133,7 @@ func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insig
 	return nil
 }
 
-// metadata is a client that only the API server slows down: it is for one list a kind.
+// metadata returns a client without a rate limit of its own: it sends one list a kind.
 func (r *Reader) metadata() (metadata.Interface, error) {
 	config := rest.CopyConfig(r.Config)
 	config.QPS = -1
@@ -145,7 +145,7 @@ func (r *Reader) metadata() (metadata.Interface, error) {
 	return client, nil
 }
 
-// lists takes kinds into a World.
+// lists reads lists into a World.
 type lists struct {
 	client    metadata.Interface
 	namespace string
@@ -155,11 +155,13 @@ type lists struct {
 	world *insight.World
 }
 
-// aggregated finds out which API groups other API servers serve, and returns the kind that says so
-// if the World has its objects by that, too: none is listed twice. Whoever may not list APIServices
-// is told what holds where there are none.
+// aggregated finds out which API groups other API servers serve. If the World has the APIServices
+// by that, it returns their kind, so that they are not listed again. If the user may not list
+// APIServices, the result is as if there were none.
 func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource) {
-	at := slices.IndexFunc(found, func(k graph.Resource) bool { return k.GroupResource() == kinds.APIServices && k.Listable })
+	at := slices.IndexFunc(found, func(k graph.Resource) bool {
+		return k.GroupResource() == kinds.APIServices && k.Listable
+	})
 	if at < 0 {
 		return schema.GroupResource{}
 	}
@@ -186,7 +188,7 @@ func (l *lists) all(ctx context.Context, wanted []graph.Resource) {
 	_ = group.Wait()
 }
 
-// one lists a kind. One that cannot be listed does not keep the others from being told.
+// one lists a kind, or notes that it cannot be listed.
 func (l *lists) one(ctx context.Context, k graph.Resource) {
 	gr := k.GroupResource()
 	if l.listing != nil {
@@ -202,15 +204,17 @@ func (l *lists) one(ctx context.Context, k graph.Resource) {
 	l.world.List(gr, version, objects)
 }
 
-// pages are all objects of a kind, and the resourceVersion at which they were: that of the first
-// page, as it is of all.
-func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.PartialObjectMetadata, version string, err error) {
+// pages returns all objects of a kind, and the resourceVersion of the first page, which all pages
+// have.
+func (l *lists) pages(
+	ctx context.Context, k graph.Resource,
+) (objects []metav1.PartialObjectMetadata, version string, err error) {
 	of := l.client.Resource(k.GroupResource().WithVersion(k.Version))
 	var in metadata.ResourceInterface = of
 	if k.Namespaced && l.namespace != "" {
 		in = of.Namespace(l.namespace)
 	}
-	const begins = 3 // how often a list is begun again whose next page has expired
+	const begins = 3 // how often a list is begun, if its next page has expired
 	for range begins {
 		objects = nil
 		read := metaonly.Pages{}
@@ -242,7 +246,7 @@ func (l *lists) pages(ctx context.Context, k graph.Resource) (objects []metav1.P
 	return nil, "", err
 }
 
-// ReasonOf is an error in one line, as it is told.
+// ReasonOf returns an error in one printable line.
 func ReasonOf(err error) string {
 	if err == nil {
 		return "no answer"

@@ -21,16 +21,16 @@ type KindState struct {
 	Objects  int    `json:"objects"`
 	Deleting int    `json:"deleting,omitempty"`
 	Problem  string `json:"problem,omitempty"` // why it is not followed now
-	Denied   bool   `json:"denied,omitempty"`  // you may not list or watch it
-	Waiting  bool   `json:"waiting,omitempty"` // its first list has not come yet
+	Denied   bool   `json:"denied,omitempty"`  // the user may not list or watch it
+	Waiting  bool   `json:"waiting,omitempty"` // its first list is not complete
 }
 
-// NamespaceState is what is known of what is in a namespace.
+// NamespaceState is what is known of the content of a namespace.
 type NamespaceState struct {
-	Name     string `json:"name"` // empty: what is in no namespace
+	Name     string `json:"name"` // empty: cluster-scoped objects
 	Objects  int    `json:"objects"`
 	Deleting int    `json:"deleting,omitempty"`
-	// Terminating says that the namespace itself is being deleted.
+	// Terminating reports whether the namespace itself is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
 }
 
@@ -40,22 +40,22 @@ type State struct {
 	Objects    int              `json:"objects"`
 	Kinds      []KindState      `json:"kinds"`
 	Namespaces []NamespaceState `json:"namespaces"`
-	Unheard    []string         `json:"unheard,omitempty"` // API groups that did not tell their kinds
+	Unheard    []string         `json:"unheard,omitempty"` // API groups whose discovery failed
 	// Lost is why the API server does not answer; empty: it does.
 	Lost string `json:"lost,omitempty"`
 }
 
-// Health says whether what is told of a cluster is what is there.
+// Health says whether what is known of a cluster is current.
 type Health struct {
 	Lost string `json:"lost,omitempty"` // why the API server does not answer; empty: it does
-	// Waiting is how many kinds have not been listed yet, Denied how many you may not list, and
-	// Behind are those of which changes do not come, and why.
+	// Waiting is how many kinds have not been listed yet, Denied how many the user may not list.
+	// Behind maps kinds whose changes do not arrive to the reasons.
 	Waiting int               `json:"waiting,omitempty"`
 	Denied  int               `json:"denied,omitempty"`
 	Behind  map[string]string `json:"behind,omitempty"`
 }
 
-// Health tells it.
+// Health returns the current Health.
 func (f *Follower) Health() Health {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,12 +74,12 @@ func (f *Follower) Health() Health {
 		}
 	}
 	if h.Lost == "" && len(h.Behind) > 0 && len(h.Behind) >= len(f.kinds)-h.Denied {
-		h.Lost = "no kind can be followed" // and it is sooner known than from discovery
+		h.Lost = "no kind can be followed" // this is known sooner than discovery fails
 	}
 	return h
 }
 
-// State counts what is there.
+// State counts the objects by kind and by namespace.
 func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,8 @@ func (f *Follower) State() State {
 		}
 	}
 	for _, k := range f.kinds {
-		one := KindState{Kind: k.kind.GroupResource().String(), Problem: k.problem, Denied: k.denied, Waiting: !k.synced && k.problem == ""}
+		one := KindState{Kind: k.kind.GroupResource().String(), Problem: k.problem, Denied: k.denied,
+			Waiting: !k.synced && k.problem == ""}
 		for namespace, objects := range k.objects {
 			ns := in[namespace]
 			if ns == nil {
@@ -118,9 +119,8 @@ func (f *Follower) State() State {
 	return s
 }
 
-// Search are the first objects, sorted by name, whose names hold a text, and how many there are.
-// Only as many as are wanted are kept while it looks, however many match: what is followed waits
-// for it.
+// Search returns the best matches of the objects whose names contain text or whose uid is text, and
+// how many match. It keeps no more than most of them, however many match: updates wait for it.
 func (f *Follower) Search(text string, most int) (found []insight.Object, total int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,11 +139,11 @@ func (f *Follower) Search(text string, most int) (found []insight.Object, total 
 	return found, total
 }
 
-// among puts an object where it belongs among those that match best, of which there are so many at
-// most.
+// among inserts an object into best, which is sorted and keeps the best most objects.
 func among(best []insight.Object, o insight.Object, most int) []insight.Object {
 	at, _ := slices.BinarySearchFunc(best, o, func(a, b insight.Object) int {
-		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	if at >= most {
 		return best
@@ -154,14 +154,15 @@ func among(best []insight.Object, o insight.Object, most int) []insight.Object {
 	return slices.Insert(best, at, o)
 }
 
-// Find is the resource of a kind, with the uid of the object of it that has a name. An error says
-// what is not there.
+// Find returns the resource of a kind, and the uid of the object with that name. An error says what
+// was not found.
 func (f *Follower) Find(kind, namespace, name string) (schema.GroupVersionResource, types.UID, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := f.kinds[schema.ParseGroupResource(kind)]
 	if k == nil {
-		return schema.GroupVersionResource{}, "", fmt.Errorf("%w: the cluster serves no kind %q that can be listed and deleted", ErrNotServed, kind)
+		return schema.GroupVersionResource{}, "", fmt.Errorf("%w: the cluster serves no kind %q that can be listed "+
+			"and deleted", ErrNotServed, kind)
 	}
 	for uid, m := range k.objects[namespace] {
 		if m.Name == name {
@@ -170,14 +171,16 @@ func (f *Follower) Find(kind, namespace, name string) (schema.GroupVersionResour
 	}
 	switch {
 	case k.problem != "":
-		return schema.GroupVersionResource{}, "", fmt.Errorf("whether it is there is not known: %s cannot be listed: %s", kind, k.problem)
+		return schema.GroupVersionResource{}, "", fmt.Errorf("whether it is there is not known: %s cannot be listed: %s",
+			kind, k.problem)
 	case !k.synced:
-		return schema.GroupVersionResource{}, "", fmt.Errorf("whether it is there is not known yet: %s are being listed", kind)
+		return schema.GroupVersionResource{}, "", fmt.Errorf("whether it is there is not known yet: %s are being listed",
+			kind)
 	}
 	return schema.GroupVersionResource{}, "", fmt.Errorf("%w: there is no %s %q", ErrGone, kind, name)
 }
 
-// Why Find finds nothing.
+// The errors of Find.
 var (
 	ErrGone      = errors.New("not found")
 	ErrNotServed = errors.New("not served")

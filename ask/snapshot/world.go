@@ -15,33 +15,33 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// scope is what a World is about: a namespace, and all that is in none or only what the namespace's
-// objects name as owners. An empty namespace is all of them.
+// scope is what a World covers: the namespace and the cluster-scoped owners that its objects name,
+// or with all also everything that is cluster-scoped. An empty namespace is all namespaces.
 type scope struct {
 	namespace string
 	all       bool
 }
 
-// kept is a World that is brought up to date whenever a caller asks, and never asked itself: who
-// asks gets a clone.
+// kept is a World that is brought up to date when a caller asks for it. It is never handed out
+// itself: callers get clones.
 type kept struct {
 	scope
 	world   *insight.World
-	version int64 // of the Follower, as far as the World knows
-	// widens: what is asked about the namespace is to be asked about the cluster.
+	version int64 // the version of the Follower up to which the World is current
+	// widens reports that the World of the cluster has to be used instead.
 	widens bool
-	// names: cluster-scoped kinds were read for it because objects of the namespace name owners of
-	// them. Which those are may be otherwise after a change.
+	// names reports that cluster-scoped kinds were read because objects of the namespace name owners
+	// of them. After a change these may be other kinds.
 	names bool
-	used  int64 // when it was asked for last: the turn
+	used  int64 // the turn in which it was last asked for
 }
 
 // mostKept is how many Worlds are kept: one for the cluster, and some for namespaces that are
-// looked at by turns.
+// viewed by turns.
 const mostKept = 3
 
-// World is what is known now of a namespace, or of all that is followed if it is empty, as Read
-// would tell it. It is the caller's.
+// World returns what is known now of a namespace, or of all that is followed if namespace is empty,
+// as Read would return it. The caller owns the result.
 func (f *Follower) World(namespace string) (*insight.World, error) {
 	f.making.Lock()
 	defer f.making.Unlock()
@@ -59,9 +59,9 @@ func (f *Follower) World(namespace string) (*insight.World, error) {
 	return w, nil
 }
 
-// About is the World of an object. partly says why it does not show all that depends on the object:
-// one namespace is followed, and an object that is in none may have dependents in others. The World
-// says so, too. What is in the namespace itself is known.
+// About returns the World of an object. partly says why it lacks dependents of the object: only one
+// namespace is followed, and a cluster-scoped object may have dependents in others. The World says
+// so, too. The dependents of the namespace itself are all known.
 func (f *Follower) About(o insight.Object) (w *insight.World, partly string, err error) {
 	w, err = f.World(o.Namespace)
 	own := o.Namespace != "" || o.Kind == kinds.Namespaces.String() && o.Name == f.namespace
@@ -73,7 +73,7 @@ func (f *Follower) About(o insight.Object) (w *insight.World, partly string, err
 	return w, partly, nil
 }
 
-// Elsewhere looks in all namespaces that are followed for owners that are not in the World's.
+// Elsewhere looks in all followed namespaces for owners that are not in the World's.
 func (f *Follower) Elsewhere(w *insight.World, sought []insight.Sought) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *Follower) Elsewhere(w *insight.World, sought []insight.Sought) {
 	}
 }
 
-// current is what is known now of a scope. making is held.
+// current returns the World of a scope, up to date. The caller holds making.
 func (f *Follower) current(s scope) (*kept, error) {
 	f.turn++
 	at := slices.IndexFunc(f.worlds, func(k *kept) bool { return k.scope == s })
@@ -118,22 +118,22 @@ func (f *Follower) current(s scope) (*kept, error) {
 	return k, nil
 }
 
-// change is an object that came, changed or went.
+// change is an object that was created, changed or deleted.
 type change struct {
-	version int64 // of the Follower with it
+	version int64 // the version of the Follower that includes it
 	kind    graph.Resource
-	object  *metav1.PartialObjectMetadata // as it was last
+	object  *metav1.PartialObjectMetadata // its last state
 	gone    bool
 }
 
-// mostChanges is how many changes are remembered: a World that knows none of more is made again.
+// mostChanges is how many changes are remembered. A World that is further behind is built again.
 const mostChanges = 8192
 
-// note says that an object has changed. The lock is held.
+// note records that an object has changed. The caller holds mu.
 func (k *followed) note(m *metav1.PartialObjectMetadata, gone bool) {
 	f := k.follower
 	if f.kinds[k.kind.GroupResource()] != k {
-		return // a last event of a reflector that was told to stop
+		return // a last event of a stopped reflector
 	}
 	f.note(m.Namespace)
 	if len(f.changes) == mostChanges {
@@ -144,14 +144,15 @@ func (k *followed) note(m *metav1.PartialObjectMetadata, gone bool) {
 	f.changes = append(f.changes, change{f.version, k.kind, m, gone})
 }
 
-// further brings a World up to date; false if it has to be made again.
+// further brings a World up to date. It returns false if the World has to be built again.
 func (f *Follower) further(k *kept) bool {
 	f.mu.Lock()
 	if k.version < f.forgotten || k.version < f.renewed || k.widens && k.version < f.version {
 		f.mu.Unlock()
 		return false
 	}
-	at, _ := slices.BinarySearchFunc(f.changes, k.version+1, func(c change, v int64) int { return cmp.Compare(c.version, v) })
+	at, _ := slices.BinarySearchFunc(f.changes, k.version+1,
+		func(c change, v int64) int { return cmp.Compare(c.version, v) })
 	changes := slices.Clone(f.changes[at:])
 	heard := make(map[schema.GroupResource]string, len(f.kinds))
 	for gr, of := range f.kinds {
@@ -176,14 +177,14 @@ func (f *Follower) further(k *kept) bool {
 	return true
 }
 
-// take takes a change in; false if more than the object has to be read for it.
+// take applies a change. It returns false if more than the object has to be read for that.
 func (k *kept) take(c *change) bool {
 	gr := c.kind.GroupResource()
 	switch {
 	case c.kind.Namespaced && k.namespace != "" && c.object.Namespace != k.namespace:
 		return true
 	case !k.world.HasRead(gr):
-		return true // it is not looked at, or cannot be listed: that it can be is no change of an object
+		return true // the kind is not read, or cannot be listed; renew tells when it can be
 	case k.names:
 		return false
 	case c.gone:
@@ -194,7 +195,7 @@ func (k *kept) take(c *change) bool {
 	return k.all || len(k.world.OwnerKindsOf(c.object.UID)) == 0
 }
 
-// rebuild makes a World of all that is known.
+// rebuild makes a World from all that is known.
 func (f *Follower) rebuild(s scope) (*kept, error) {
 	f.mu.Lock()
 	if f.lost != "" && len(f.kinds) == 0 {
@@ -205,7 +206,7 @@ func (f *Follower) rebuild(s scope) (*kept, error) {
 	for gv, reason := range f.unheard {
 		w.Unheard(gv, reason)
 	}
-	// What is followed is only copied under the lock.
+	// Under the lock, objects are only copied.
 	version := f.version
 	var lists []known
 	owners := map[schema.GroupResource]known{}
@@ -267,8 +268,8 @@ func (k *followed) known(namespace string) known {
 	return l
 }
 
-// into takes what is known of a kind into a World. A kind that is not followed now is not one that
-// has been read: what was known of it may be wrong by now.
+// into adds what is known of a kind to a World. A kind that cannot be followed now counts as not
+// listed: its objects may have changed.
 func (k known) into(w *insight.World) {
 	if k.problem != "" {
 		w.NotListed(k.kind, k.denied, k.problem)
