@@ -17,10 +17,10 @@ const (
 	mostFound  = 50
 	mostLines  = 500
 	mostListed = 200 // objects of a group
-	mostPlans  = 4   // that are kept, for their lines to be asked for
+	mostPlans  = 4   // kept, so that their lines can be asked for
 )
 
-// refusal is an error with the status by which it is told.
+// refusal is an error with its HTTP status.
 type refusal struct {
 	status int
 	error
@@ -30,11 +30,11 @@ func bad(format string, args ...any) error {
 	return refusal{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// errUnchanged says that whoever asks has the answer.
+// errUnchanged says that the client has the current answer.
 var errUnchanged = errors.New("unchanged")
 
-// settled answers when every kind has been listed that can be. Those whose lists hang are waited
-// for only when the page is young.
+// settled answers once every kind has been listed that can be. It waits for slow lists only within
+// listTime of the start.
 func (p *Page) settled(ask func(context.Context, url.Values) (any, error)) http.HandlerFunc {
 	return answer(func(ctx context.Context, q url.Values) (any, error) {
 		listing, stop := context.WithDeadline(ctx, p.begun.Add(listTime))
@@ -44,7 +44,7 @@ func (p *Page) settled(ask func(context.Context, url.Values) (any, error)) http.
 	})
 }
 
-// answer sends what a question comes to as JSON.
+// answer sends the result of a question as JSON.
 func answer(ask func(context.Context, url.Values) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
@@ -63,28 +63,28 @@ func answer(ask func(context.Context, url.Values) (any, error)) http.HandlerFunc
 		case errors.Is(err, snapshot.ErrNotServed):
 			status = http.StatusBadRequest
 		case err != nil:
-			status = http.StatusBadGateway // the API server did not answer as it should
+			status = http.StatusBadGateway // the API server failed
 		}
 		if err != nil {
 			said = map[string]string{"error": err.Error()}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(said) // who went away has no use for it
+		_ = json.NewEncoder(w).Encode(said) // an error means that the client went away
 	}
 }
 
-// enter waits until a question may be answered; leave ends that.
+// enter waits for a place among the questions that are answered at the same time. leave frees it.
 func (p *Page) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case p.asking <- struct{}{}:
 		return func() { <-p.asking }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err() // who asked has gone
+		return nil, ctx.Err() // the client went away
 	}
 }
 
-// fresh fails if whoever asks has what is known of a namespace now.
+// fresh returns the version of a namespace, or errUnchanged if the client has it.
 func (p *Page) fresh(q url.Values, namespace string) (version int64, err error) {
 	version = p.Follower.Version(namespace)
 	if q.Get("have") == strconv.FormatInt(version, 10) {

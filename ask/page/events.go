@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// pause is between two events at least: many changes are one. After a time without any the
-	// first is told once it has had gather for what comes with it.
+	// pause is the least time between two events: many changes are one event. The first change after a
+	// quiet time waits for gather only, for those that come with it.
 	pause  = 200 * time.Millisecond
 	gather = 20 * time.Millisecond
-	// beat is between two at most, and told with each: a page that hears nothing for longer says
-	// that it is not connected.
+	// beat is the most time between two events, and is sent with each: a page that receives nothing
+	// for longer shows that it is not connected.
 	beat = 5 * time.Second
-	// sendTime is what sending one may take.
+	// sendTime bounds the sending of one event.
 	sendTime = 10 * time.Second
 )
 
-// events tells a page, as long as it is open, how far the Follower is.
+// events sends an open page the version of the Follower at each change.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.streams <- struct{}{}:

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-dev/weir/ask/snapshot"
 )
 
-// wholeObject is an object with the resource by which it was read.
+// wholeObject is an object with its resource.
 type wholeObject struct {
 	gvr schema.GroupVersionResource
 	*unstructured.Unstructured
@@ -46,28 +46,28 @@ func (p *Page) named(q url.Values) (*named, error) {
 	}}, nil
 }
 
-// world is an insight.World, how far the Follower was at least when it was made, and why it does
-// not show all; empty: it does.
+// world is an insight.World, the least version of the Follower that it has, and why it is
+// incomplete; empty: it is complete.
 type world struct {
 	*insight.World
 	version int64
 	partly  string
 }
 
-// world is what is known of an object, and what hangs together with it.
+// world returns what is known of an object and of what is connected with it.
 func (p *Page) world(o *named) (*world, error) {
 	version, all := p.Follower.Version(o.Namespace), p.Follower.Version("")
 	made, partly, err := p.Follower.About(o.Object)
 	if err != nil {
 		return nil, err
 	}
-	if made.Namespace != o.Namespace { // it had to be looked at as a whole
+	if made.Namespace != o.Namespace { // the whole cluster was needed
 		version = all
 	}
 	return &world{made, version, partly}, nil
 }
 
-// missing says why an object that was there is not in a World that was made after that.
+// missing returns why an object that was found is not in a World that was made later.
 func (o *named) missing(w *insight.World) error {
 	if w.Unreadable(schema.ParseGroupResource(o.Kind)) {
 		return fmt.Errorf("whether %s is still there is not known: %s cannot be followed now", o, o.Kind)
@@ -75,7 +75,7 @@ func (o *named) missing(w *insight.World) error {
 	return fmt.Errorf("%w: %s has gone", snapshot.ErrGone, o)
 }
 
-// object is an object with its owners, and why it is as it is.
+// object answers with an object, its owners, and why it is as it is.
 func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	o, err := p.named(q)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	} else if errors.Is(err, snapshot.ErrGone) {
 		return nil, err
 	} else {
-		unread = err.Error() // metadata tells the most
+		unread = err.Error() // metadata tells most of it
 	}
 	p.Follower.Elsewhere(w.World, w.SoughtBy(o.UID))
 	now := time.Now()

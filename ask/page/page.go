@@ -1,14 +1,14 @@
 // Package page serves the page of kubectl weir ui: what insight says about a cluster, kept up to
 // date, to one user on this machine.
 //
-// It changes nothing in the cluster: there is no request by which it could. Who may open it is who
-// has the address: it listens on the loopback interface only, and the path begins with a random
-// token. Browsers send requests of other pages, too, so Host, Origin and Sec-Fetch-Site are
-// checked, and nothing on the page comes from, or goes to, anywhere else.
+// It changes nothing in the cluster: no request of the page can. Whoever has the address may open
+// it: it listens on the loopback interface only, and the path begins with a random token. Browsers
+// also send requests of other pages, so Host, Origin and Sec-Fetch-Site are checked. The page loads
+// nothing from other origins, and sends nothing to them.
 //
-// Questions come on goroutines of the server, a few at the same time; one more closes it at the
-// end, joined by Serve. One lock guards the plans that are remembered; nothing is answered under
-// it.
+// Questions are answered on goroutines of the server, a few at the same time; one more closes the
+// server at the end, joined by Serve. One lock guards the plans that are remembered; nothing is
+// answered under it.
 package page
 
 import (
@@ -41,15 +41,15 @@ var assets embed.FS
 
 // Options say what the page shows.
 type Options struct {
-	// Cluster names the cluster to the user, and Flags to kubectl, for commands that are shown: a
-	// page stays with its cluster while the current context becomes another.
+	// Cluster names the cluster to the user. Flags select it in commands that are shown: the page
+	// stays with its cluster when the current context changes.
 	Cluster, Flags string
 	Follower       *snapshot.Follower
-	// Object reads an object, Facts what else tells why it is as it is, and Policies what policies
-	// say. Heard has a World know who refuses what Weir's controller asks for, in a namespace or in
-	// all; nil: that is not read. Guarded reads the HeldCollections, and the Events that tell what
-	// was refused or kept. Deleted lists what was deleted and can be restored: a catalogue, since the
-	// page has nothing to do with the key by which the content is read.
+	// Object reads an object, Facts what else explains it, and Policies the policies. Heard tells a
+	// World who refuses requests of controllers, in a namespace or in all; nil: that is not read.
+	// Guarded reads the HeldCollections, and the Events that tell what was refused or kept. Deleted
+	// lists what was deleted and can be restored: only the catalogue, since the page does not use the
+	// key for the content.
 	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
 	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
 	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
@@ -58,46 +58,47 @@ type Options struct {
 	Deleted  func(ctx context.Context, namespace string) ([]DeletedTree, error)
 }
 
-// Page is a server of the page.
+// Page serves the page.
 type Page struct {
 	Options
 	listener net.Listener
 	token    string
 	begun    time.Time
 
-	asking  chan struct{} // has room for the questions that are answered at the same time: each may take all of a processor
-	streams chan struct{} // has room for the pages that are open
+	asking  chan struct{} // a place for each question that is answered; one may use a whole processor
+	streams chan struct{} // a place for each open page
 
 	mu    sync.Mutex
-	plans []*outline // the last ones, the youngest last
+	plans []*outline // the last ones, the newest last
 
 	number atomic.Int64 // counts plans
 }
 
-// Listen opens a port of this machine; 0: any that is free.
+// Listen opens a port on the loopback interface; 0: any free port.
 func Listen(o Options, port int) (*Page, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if err != nil {
 		return nil, fmt.Errorf("listen on the loopback interface: %w", err)
 	}
-	return &Page{Options: o, listener: l, token: rand.Text(), begun: time.Now(), asking: make(chan struct{}, atOnce), streams: make(chan struct{}, mostStreams)}, nil
+	return &Page{Options: o, listener: l, token: rand.Text(), begun: time.Now(), asking: make(chan struct{}, atOnce),
+		streams: make(chan struct{}, mostStreams)}, nil
 }
 
-// URL is where the page is. Whoever has it may read what you may read.
+// URL returns the address of the page. Whoever has it may read what the user may read.
 func (p *Page) URL() string { return fmt.Sprintf("http://%s/%s/", p.listener.Addr(), p.token) }
 
 const (
 	// atOnce is how many questions are answered at the same time.
 	atOnce = 2
-	// mostStreams is how many pages may be open at once.
+	// mostStreams bounds the open pages.
 	mostStreams = 20
-	// answerTime is what a question may take.
+	// answerTime bounds the answer to a question.
 	answerTime = time.Minute
-	// listTime is how long after the start questions wait for first lists.
+	// listTime is for how long after the start questions wait for first lists.
 	listTime = 10 * time.Second
 )
 
-// Serve answers until ctx ends.
+// Serve serves the page until ctx ends.
 func (p *Page) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	s := &http.Server{
@@ -108,7 +109,7 @@ func (p *Page) Serve(ctx context.Context) error {
 	var closing sync.WaitGroup
 	closing.Go(func() {
 		<-ctx.Done()
-		_ = s.Close() // whoever is still reading has been told all that there is
+		_ = s.Close() // open connections are cut
 	})
 	defer closing.Wait()
 	defer stop()
@@ -139,13 +140,14 @@ func (p *Page) handler() http.Handler {
 	return r
 }
 
-// guard lets nothing in that another page, or another name for this machine, has sent.
+// guard refuses requests that another page has sent, or that use another name for this machine.
 func (p *Page) guard(next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(p.listener.Addr().String())
 	hosts := map[string]bool{"127.0.0.1:" + port: true, "localhost:" + port: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+			"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -154,7 +156,8 @@ func (p *Page) guard(next http.Handler) http.Handler {
 		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 		switch {
 		case !hosts[r.Host]:
-			http.Error(w, "this server has another name: open the address that kubectl weir ui has printed", http.StatusMisdirectedRequest)
+			http.Error(w, "this server has another name: open the address that kubectl weir ui has printed",
+				http.StatusMisdirectedRequest)
 		case origin != "" && origin != "http://"+r.Host:
 			http.Error(w, "another page may not ask", http.StatusForbidden)
 		case site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Dest") != "document":
@@ -168,7 +171,8 @@ func (p *Page) guard(next http.Handler) http.Handler {
 func (p *Page) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(chi.URLParam(r, "token")), []byte(p.token)) != 1 {
-			http.Error(w, "the address has the wrong token: open the one that kubectl weir ui has printed; each start has another", http.StatusForbidden)
+			http.Error(w, "the address has the wrong token: open the one that kubectl weir ui has printed; "+
+				"each start has another", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -180,7 +184,7 @@ var contentTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8",
 }
 
-// asset sends a file. Its type does not depend on what this machine thinks of endings.
+// asset serves a file. Its content type does not depend on the MIME types of this machine.
 func asset(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		file := path.Join("assets", path.Clean("/"+name))
@@ -190,6 +194,6 @@ func asset(name string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", contentTypes[file[strings.LastIndex(file, "."):]])
-		_, _ = w.Write(data) // who went away has no use for it
+		_, _ = w.Write(data) // an error means that the client went away
 	}
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/weir-dev/weir/ask/snapshot"
 )
 
-// outline is a plan that has been made, laid over the tree.
+// outline is a plan laid over the tree.
 type outline struct {
 	*insight.Outline
 	id      string
 	of      types.UID
 	cascade string
-	scope   string // the namespace that it rests on; empty: all of the cluster
+	scope   string // the namespace that it is made from; empty: the cluster
 	version int64
-	// judged says that policies were asked, which may look at what no Follower knows, or that they
-	// could not be: it is made again when the user asks.
+	// judged says that policies were asked, or could not be. They may read what no Follower has, so
+	// the plan is made again when the user asks.
 	judged bool
 }
 
-// plan is what the delete of an object does, laid over the tree of what hangs below it.
+// plan answers with what the delete of an object does, laid over the tree below the object.
 func (p *Page) plan(ctx context.Context, q url.Values) (any, error) {
 	cascade := q.Get("cascade")
 	propagation, ok := insight.Propagations[cascade]
@@ -68,7 +68,7 @@ func (p *Page) plan(ctx context.Context, q url.Values) (any, error) {
 	return made.told(p.Flags), nil
 }
 
-// planned is a plan that is kept; nil if there is none.
+// planned returns a kept plan, or nil.
 func (p *Page) planned(is func(*outline) bool) *outline {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,9 @@ func (p *Page) planned(is func(*outline) bool) *outline {
 }
 
 // make makes a plan.
-func (p *Page) make(ctx context.Context, o *named, cascade string, propagation metav1.DeletionPropagation) (*outline, error) {
+func (p *Page) make(
+	ctx context.Context, o *named, cascade string, propagation metav1.DeletionPropagation,
+) (*outline, error) {
 	w, err := p.world(o)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	d := insight.Deletion{Propagation: propagation}
 	policies, err := p.Policies(ctx, w.World)
 	if err == nil {
-		err = ctx.Err() // who asked went away in the middle of the lists: this would be a plan without policies
+		err = ctx.Err() // a client that went away during the lists would leave a plan without policies
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 		} else {
 			verdict.Doubt = err.Error()
 		}
-		if w.partly != "" && !verdict.Refused { // policies count what is known
+		if w.partly != "" && !verdict.Refused { // policies count only what is known
 			verdict.Confirm, verdict.Doubt = "", cmp.Or(verdict.Doubt, w.partly)
 		}
 		verdict.Object = o.Object
@@ -115,12 +117,13 @@ func (p *Page) make(ctx context.Context, o *named, cascade string, propagation m
 	}
 	laid.Plan.WithFlags(p.Flags)
 	return &outline{
-		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade, scope: w.Namespace, version: w.version,
+		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade,
+		scope: w.Namespace, version: w.version,
 		judged: policies != nil || snapshot.PoliciesUnread(w.World),
 	}, nil
 }
 
-// told is what is sent of a plan at first, with the flags of the commands that are shown.
+// told returns the answer for a plan, without the lines below its root.
 func (o *outline) told(flags string) any {
 	return map[string]any{
 		"id": o.id, "summary": o.Plan.Summary(), "totals": o.Plan.Totals(), "verdicts": o.Plan.Verdicts,
@@ -128,7 +131,7 @@ func (o *outline) told(flags string) any {
 	}
 }
 
-// kept is a plan that was made, by its id.
+// kept returns a kept plan by its id.
 func (p *Page) kept(q url.Values) (*outline, error) {
 	if o := p.planned(func(k *outline) bool { return k.id == q.Get("plan") }); o != nil {
 		return o, nil
@@ -136,7 +139,7 @@ func (p *Page) kept(q url.Values) (*outline, error) {
 	return nil, refusal{http.StatusGone, errors.New("this plan is not kept any more: ask for a new one")}
 }
 
-// lines are some of what hangs directly below a line of a plan.
+// lines answers with some of the lines directly below a line of a plan.
 func (p *Page) lines(_ context.Context, q url.Values) (any, error) {
 	o, err := p.kept(q)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 )
 
-// group is an insight.Group of which not all may be sent.
+// group is an insight.Group that may be cut, with its true size.
 type group struct {
 	insight.Group
 	Total int `json:"total"`
 }
 
-// pending is all that is being deleted, by who has to act.
+// pending answers with all that is being deleted, by who has to act.
 func (p *Page) pending(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "groups", func(w *insight.World) any {
 		if p.Heard != nil {
@@ -30,14 +30,14 @@ func (p *Page) pending(ctx context.Context, q url.Values) (any, error) {
 	})
 }
 
-// fate is what becomes of some orphans.
+// fate is some orphans with the same fate.
 type fate struct {
 	Fate  string           `json:"fate"`
 	Items []insight.Orphan `json:"items"`
 	Total int              `json:"total"`
 }
 
-// orphans are the objects whose owners are gone or cannot be determined, by what becomes of them.
+// orphans answers with the objects whose owners are gone or cannot be determined, by their fates.
 func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "fates", func(w *insight.World) any {
 		p.Follower.Elsewhere(w, w.Sought())
@@ -61,7 +61,7 @@ func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	})
 }
 
-// guarded is what is held until a person decides, and what was refused or kept lately.
+// guarded answers with what is held until a person decides, and what was refused or kept lately.
 func (p *Page) guarded(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "guarded", func(w *insight.World) any {
 		held, events := p.Guarded(ctx, w)
@@ -76,7 +76,7 @@ func (p *Page) guarded(ctx context.Context, q url.Values) (any, error) {
 	})
 }
 
-// DeletedTree is a tree that can be restored, as kubectl weir deleted tells it.
+// DeletedTree is a tree that can be restored, as kubectl weir deleted prints it.
 type DeletedTree struct {
 	Tree     string `json:"tree"`
 	Object   string `json:"object"`
@@ -85,7 +85,7 @@ type DeletedTree struct {
 	Expires  string `json:"expires"`
 }
 
-// deleted is what was deleted and can be restored, the newest first.
+// deleted answers with what was deleted and can be restored, the newest first.
 func (p *Page) deleted(ctx context.Context, q url.Values) (any, error) {
 	version, err := p.fresh(q, "")
 	if err != nil {
@@ -97,7 +97,8 @@ func (p *Page) deleted(ctx context.Context, q url.Values) (any, error) {
 	}, err
 }
 
-// survey looks at a namespace, or at the cluster, unless whoever asks has seen what is there now.
+// survey answers a question about a namespace, or the cluster, unless the client has the current
+// answer.
 func (p *Page) survey(ctx context.Context, q url.Values, field string, look func(*insight.World) any) (any, error) {
 	namespace := q.Get("namespace")
 	version, err := p.fresh(q, namespace)
