@@ -1,14 +1,14 @@
-// Package ask is kubectl weir, the plugin that answers questions about deletions: flags in, a World
-// read, an answer out.
+// Package ask is kubectl weir, the plugin that answers questions about deletions: it parses flags,
+// reads a World and prints an answer.
 //
-// It is no part of the weir command: what kubectl's flags and ways to name objects take along is a
-// third of the binary, and weighs on a controller that has no use for it.
+// It is not part of the weir command: kubectl's flags and ways to name objects are a third of the
+// binary, and the controller has no use for them.
 //
-// A command is one goroutine, but for those that forward a port (forward.go), which end with the
-// context of the command, and one that shows what is listed (spinner.go), joined when it is read.
-// The server of mcp.go runs one command at a time. Ctrl-C ends the process, as it does kubectl. One
-// lock guards what is remembered of workloads (components.go), for the page, which asks from many;
-// they are read under it, and whoever else wants them waits.
+// A command is one goroutine, except for those that forward a port (forward.go), which end with the
+// context of the command, and the one that shows what is listed (spinner.go), which is joined after
+// the lists. The server of mcp.go runs one command at a time. Ctrl-C ends the process. One lock
+// guards the cached workloads (components.go), for the page, which asks from many goroutines. They
+// are read under it, so others that want them wait.
 package ask
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/weir-dev/weir/internal/version"
 )
 
-// askVersion is the apiVersion of what these commands print as JSON and YAML.
+// askVersion is the apiVersion of the JSON and YAML that these commands print.
 const askVersion = "insight.weir.dev/v1beta1"
 
 // Root returns the plugin's command.
@@ -72,8 +72,9 @@ restore and purge. Where Weir keeps what is deleted, restore makes it again.`,
 	return root
 }
 
-// printableError is an error whose text moves no cursor: the API server passes on what webhooks
-// say, and users name what they have pasted. Lines stay apart, since each may be an error.
+// printableError is an error without terminal control sequences: its text may be from webhooks, by
+// way of the API server, or from names that users have pasted. It keeps line breaks, since each
+// line may be an error.
 type printableError struct{ error }
 
 func (e printableError) Unwrap() error { return e.error }
@@ -86,10 +87,10 @@ func (e printableError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// ExitError ends the process with a code of its own, and says nothing more.
+// ExitError makes the process exit with a code, and without a message.
 type ExitError struct{ Code int }
 
-// exit ends a command so.
+// exit returns an ExitError that cobra does not print.
 func exit(cmd *cobra.Command, code int) error {
 	cmd.SilenceErrors = true
 	return ExitError{code}
@@ -97,8 +98,8 @@ func exit(cmd *cobra.Command, code int) error {
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
 
-// asking is what the commands that ask about a cluster share: kubectl's flags, which objects are
-// meant, and the output.
+// asking is what commands that ask about a cluster share: kubectl's flags, the selection of
+// objects, and the output.
 type asking struct {
 	flags         *genericclioptions.ConfigFlags
 	files         resource.FilenameOptions
@@ -108,19 +109,20 @@ type asking struct {
 	output        string
 	full          bool
 
-	goesOn  bool    // past objects that are not there, as long as one is
-	missing []error // these
+	goesOn  bool    // ignore objects that do not exist, as long as one does
+	missing []error // the errors about these
 }
 
 func newAsking() *asking { return &asking{flags: genericclioptions.NewConfigFlags(true)} }
 
 func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 	a.registerCluster(cmd)
-	cmd.Flags().StringVarP(&a.output, "output", "o", "", "how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
+	cmd.Flags().StringVarP(&a.output, "output", "o", "",
+		"how it is printed: "+strings.Join(outputs, ", ")+"; default: text")
 	cmd.Flags().BoolVar(&a.full, "full", false, "every object, in as many lines as it takes")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		silence()
-		debug.SetGCPercent(400) // it reads, answers and ends
+		debug.SetGCPercent(400) // the process is short-lived
 		if a.output != "" && !slices.Contains(outputs, a.output) {
 			return fmt.Errorf("--output %q: must be one of %s", a.output, strings.Join(outputs, ", "))
 		}
@@ -128,27 +130,29 @@ func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 	}
 }
 
-// registerCluster adds kubectl's flags, which say which cluster is asked, and as whom.
+// registerCluster adds kubectl's flags, which select the cluster and the user.
 func (a *asking) registerCluster(cmd *cobra.Command) {
 	a.flags.AddFlags(cmd.Flags())
-	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // in help texts, whoever asks for them
+	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // so that help texts do not depend on the user
 }
 
-// quiet leaves it to a command to say what went wrong: client-go logs each failed discovery, too.
+// quiet silences client-go, which logs failed discovery that the command reports, too.
 func quiet(cmd *cobra.Command) {
 	cmd.PreRun = func(*cobra.Command, []string) { silence() }
 }
 
-// silence is for the whole process, and once: goroutines of client-go read it.
+// silence applies to the whole process. It runs once, because goroutines of client-go read the
+// logger.
 var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// registerNames completes the arguments, which name objects.
+// registerNames completes arguments that name objects.
 func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.complete }
 
-// registerObjects adds the flags by which objects are meant.
+// registerObjects adds the flags that select objects.
 func (a *asking) registerObjects(cmd *cobra.Command) {
 	a.registerNames(cmd)
-	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil, "files, directories or URLs that name the objects")
+	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil,
+		"files, directories or URLs that name the objects")
 	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "",
 		"a directory with a kustomization that names the objects")
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "of all namespaces, with --selector or --all")
@@ -157,7 +161,7 @@ func (a *asking) registerObjects(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.all, "all", false, "all objects of the types that are named, in the namespace")
 }
 
-// style is how text is drawn for a writer.
+// style returns how text is drawn on a writer.
 func (a *asking) style(w io.Writer) insight.Style {
 	s := insight.Style{Full: a.full, Wide: a.output == "wide"}
 	f, isFile := w.(*os.File)
@@ -168,7 +172,7 @@ func (a *asking) style(w io.Writer) insight.Style {
 	return s
 }
 
-// objects are those that the arguments and flags mean, as they are now.
+// objects returns the live objects that the arguments and flags select.
 func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	if len(args) == 0 && len(a.files.Filenames) == 0 && a.files.Kustomize == "" {
 		return nil, errors.New("name an object, as in: deployment web, deployment/web, or -f web.yaml")
@@ -180,8 +184,8 @@ func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	return a.objectsIn(namespace, enforce, args)
 }
 
-// objectsIn are objects in a namespace, where they are in one. enforce has it fail where a file says
-// another.
+// objectsIn returns the selected objects; namespaced ones are in namespace. With enforce, a file
+// that names another namespace is an error.
 func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
 	b := resource.NewBuilder(a.flags).Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).
@@ -198,7 +202,7 @@ func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*re
 	return infos, unanswered(err)
 }
 
-// notThere takes out of an error those that say that an object, or its kind, is not there.
+// notThere splits off the errors that say that an object, or its kind, does not exist.
 func notThere(err error) (missing []error, rest error) {
 	is := func(err error) bool {
 		return apierrors.IsNotFound(err) || errors.As(err, new(*meta.NoKindMatchError)) ||
@@ -214,16 +218,17 @@ func notThere(err error) (missing []error, rest error) {
 	return missing, rest
 }
 
-// unanswered says of an API server that cannot be reached what to do about it.
+// unanswered adds what to do to the error of an API server that cannot be reached.
 func unanswered(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return fmt.Errorf("the API server does not answer: %w; choose the cluster with --kubeconfig, --context or KUBECONFIG", failed)
+		return fmt.Errorf("the API server does not answer: %w; choose the cluster with "+
+			"--kubeconfig, --context or KUBECONFIG", failed)
 	}
 	return err
 }
 
-// namespace is the one that the commands are about that name no object; empty for all.
+// namespace returns the namespace for commands that name no object; empty for all.
 func (a *asking) namespace() (string, error) {
 	if a.allNamespaces {
 		return "", nil
@@ -255,7 +260,7 @@ func (a *asking) elsewhere(ctx context.Context, w *insight.World, sought []insig
 	return unanswered(reader.Elsewhere(ctx, w, sought))
 }
 
-// reader reads the cluster of the flags.
+// reader returns a Reader of the selected cluster.
 func (a *asking) reader() (*snapshot.Reader, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
@@ -265,20 +270,21 @@ func (a *asking) reader() (*snapshot.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	disco.Invalidate() // what a cache on disk has never heard of would be missing from every answer
+	disco.Invalidate() // a kind that the cache on disk lacks would be missing from every answer
 	return &snapshot.Reader{Config: config, Discovery: disco}, nil
 }
 
-// clusterFlags are the flags that say which cluster is asked, as they were given, for commands that
-// are printed: pasted without them they would be of the current context, which may be another. Who
-// asks is not among them: whoever pastes may be who they are.
+// clusterFlags returns the flags that select the cluster, as they were given, for commands that are
+// printed: without them, a pasted command would be sent to the current context, which may be
+// another. Flags that select the user are left out.
 func (a *asking) clusterFlags() string { return a.flagsOf(*a.flags.Context) }
 
-// flagsOf are those with a context.
+// flagsOf is clusterFlags with another context.
 func (a *asking) flagsOf(context string) string {
 	var b strings.Builder
 	for _, f := range []struct{ name, value string }{
-		{"kubeconfig", *a.flags.KubeConfig}, {"context", context}, {"cluster", *a.flags.ClusterName}, {"server", *a.flags.APIServer},
+		{"kubeconfig", *a.flags.KubeConfig}, {"context", context}, {"cluster", *a.flags.ClusterName},
+		{"server", *a.flags.APIServer},
 	} {
 		if f.value != "" {
 			fmt.Fprintf(&b, " --%s=%s", f.name, words.Shell(f.value))
@@ -287,7 +293,7 @@ func (a *asking) flagsOf(context string) string {
 	return b.String()
 }
 
-// policies are those of the cluster; nil if there are none.
+// policies returns the policies of the cluster; nil if there are none.
 func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Policies, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
@@ -296,8 +302,8 @@ func (a *asking) policies(ctx context.Context, w *insight.World) (*snapshot.Poli
 	return (&snapshot.Reader{Config: config}).Policies(ctx, w)
 }
 
-// scopeOf is the namespace to read for objects: theirs if they are all in the same, or else
-// everything. A namespaced object has dependents in its namespace only.
+// scopeOf returns the namespace to read for objects: theirs if they all share one, else empty for
+// the cluster. Dependents of a namespaced object are in its namespace.
 func scopeOf(objects []*resource.Info) string {
 	scope := ""
 	for n, o := range objects {
@@ -309,7 +315,7 @@ func scopeOf(objects []*resource.Info) string {
 	return scope
 }
 
-// print writes JSON or YAML; false if another output is asked for.
+// print writes JSON or YAML. It returns false if another output is asked for.
 func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error) {
 	if a.output != "json" && a.output != "yaml" {
 		return false, nil
@@ -339,19 +345,19 @@ func printNames(w io.Writer, objects []insight.Object) error {
 	return nil
 }
 
-// encode makes JSON of something, with what it is.
+// encode returns the JSON of an answer with its kind and apiVersion.
 func encode(kind string, of map[string]any) ([]byte, error) {
 	of["apiVersion"], of["kind"] = askVersion, kind
 	return json.MarshalIndent(of, "", "  ")
 }
 
-// say writes a line for the user. Where to is a terminal or a log: whoever took it away knows.
+// say writes a line for the user, and ignores errors of the terminal or log that it writes to.
 func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format+"\n", args...) }
 
-// mostUnread is how much of what could not be read is named, unless --full is asked for.
+// mostUnread bounds what is named of what could not be read, without --full.
 const mostUnread = 10
 
-// unread says at the end what could not be read: what was printed may lack it.
+// unread writes what could not be read, so that the answer may lack it.
 func (a *asking) unread(w io.Writer, world *insight.World) {
 	all := world.Unread()
 	for n, u := range all {
@@ -363,7 +369,7 @@ func (a *asking) unread(w io.Writer, world *insight.World) {
 	}
 }
 
-// infoOf names an object as it was asked for.
+// infoOf names an object.
 func infoOf(i *resource.Info) string {
 	name := i.Mapping.Resource.GroupResource().String() + " " + i.Name
 	if i.Namespace != "" {
@@ -372,7 +378,7 @@ func infoOf(i *resource.Info) string {
 	return name
 }
 
-// whole is the object of an Info.
+// whole returns the object of an Info.
 func whole(i *resource.Info) *unstructured.Unstructured {
 	u, _ := i.Object.(*unstructured.Unstructured)
 	return u

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 )
 
-// keepPlan writes a plan into a file.
+// keepPlan writes a plan to a file.
 func keepPlan(file string, p *insight.Plan) error {
 	data, err := encode("Plan", told(p))
 	if err == nil {
-		err = os.WriteFile(file, append(data, '\n'), 0o600) // it names what is in the cluster
+		err = os.WriteFile(file, append(data, '\n'), 0o600) // private: it names objects of the cluster
 	}
 	if err != nil {
 		return fmt.Errorf("keep the plan: %w", err)
@@ -27,7 +27,7 @@ func keepPlan(file string, p *insight.Plan) error {
 	return nil
 }
 
-// keptPlan reads what keepPlan has written.
+// keptPlan reads a file of keepPlan.
 func keptPlan(file string) (*insight.Plan, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -41,12 +41,13 @@ func keptPlan(file string) (*insight.Plan, error) {
 		return nil, fmt.Errorf("read the plan: %s is not what plan --out has written: %w", file, err)
 	}
 	if kept.APIVersion != askVersion || kept.Kind != "Plan" {
-		return nil, fmt.Errorf("read the plan: %s is not what plan --out has written: it is of apiVersion %q and kind %q", file, kept.APIVersion, kept.Kind)
+		return nil, fmt.Errorf("read the plan: %s is not what plan --out has written: it is of apiVersion %q and kind %q",
+			file, kept.APIVersion, kept.Kind)
 	}
 	return &kept.Plan, nil
 }
 
-// runCheck makes a plan again that was kept, and shows what has changed.
+// runCheck makes a kept plan again, and shows what has changed.
 func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return errors.New("--check: the file says which objects are meant; name none")
@@ -77,8 +78,8 @@ func (p *planning) runCheck(cmd *cobra.Command, args []string) error {
 	return p.code(cmd, plan)
 }
 
-// planAgain is the plan of what a kept one is of, as far as that is still there: by name, as
-// kubectl would delete it.
+// planAgain plans the deletes of a kept plan for the objects that now have the names of its roots,
+// as kubectl would delete them.
 func (a *asking) planAgain(ctx context.Context, kept *insight.Plan) (*insight.Plan, error) {
 	if kept.Held != "" {
 		return a.planHeld(ctx, kept.Held)

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// mostCompleted is how many names are offered.
+	// mostCompleted bounds the names that are offered.
 	mostCompleted = 500
-	// completing is what a request may take while a user waits for the shell, where no other time
-	// is asked for.
+	// completing is the timeout of requests while a user waits for the shell, unless a flag sets one.
 	completing = "2s"
 )
 
-// complete offers types for the first argument, and names of objects for the others. What fails, or
-// takes too long, offers nothing: no user reads messages while typing.
+// complete offers types for the first argument, and names of objects for the others. It offers
+// nothing on errors and timeouts, since no user reads messages while typing.
 func (a *asking) complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if *a.flags.Timeout == "0" {
 		*a.flags.Timeout = completing
@@ -46,14 +45,15 @@ func (a *asking) completeTypes(typed string) (out []string) {
 	if err != nil {
 		return nil
 	}
-	lists, _ := disco.ServerPreferredResources() // what answers is better than nothing
+	lists, _ := disco.ServerPreferredResources() // partial results are used
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue
 		}
 		for _, r := range list.APIResources {
-			if name := gv.WithResource(r.Name).GroupResource().String(); strings.HasPrefix(name, typed) && !strings.Contains(r.Name, "/") {
+			name := gv.WithResource(r.Name).GroupResource().String()
+			if strings.HasPrefix(name, typed) && !strings.Contains(r.Name, "/") {
 				out = append(out, name)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-dev/weir/ask/snapshot"
 )
 
-// mostWorkloads bounds how many of a kind are read to tell whether a component runs.
+// mostWorkloads bounds the workloads of a kind that are read to tell whether a component runs.
 const mostWorkloads = 500
 
 var (
@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// components reads whether components run. It remembers workloads for a while: a page asks about
-// them at each change.
+// components finds out whether components run. It caches workloads, because a page asks about them
+// at each change.
 type components struct {
 	client dynamic.Interface
 
@@ -38,14 +38,14 @@ type components struct {
 	at        time.Time // when the workloads were read; zero: they were not
 	workloads []unstructured.Unstructured
 	complete  bool
-	failed    error // why not all of the kinds could be read
+	failed    error // why some kinds could not be read
 }
 
-// remembered is how long workloads are remembered.
+// remembered is how long workloads are cached.
 const remembered = 15 * time.Second
 
-// of reads whether the components run that are to take finalizers off. What cannot be read is left
-// out, and noted in the World. nil: there is nothing to be taken off.
+// of returns what tells whether the components run that have to remove finalizers; nil if there are
+// none. It notes in the World what could not be read.
 func (c *components) of(ctx context.Context, w *insight.World, finalizers []string) *insight.Components {
 	if len(finalizers) == 0 {
 		return nil
@@ -53,22 +53,24 @@ func (c *components) of(ctx context.Context, w *insight.World, finalizers []stri
 	out := &insight.Components{Leases: map[string]time.Time{}}
 	var err error
 	if out.Workloads, out.Complete, err = c.all(ctx); err != nil {
-		w.Missed("workloads of all namespaces (which tell whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+		w.Missed("workloads of all namespaces (which tell whether a component runs)", apierrors.IsForbidden(err),
+			snapshot.ReasonOf(err))
 	}
 	for _, f := range finalizers {
 		if name := insight.LeaseOf(f); name != "" {
 			if renewed, err := renewed(ctx, c.client, name); err == nil {
 				out.Leases[name] = renewed
 			} else {
-				w.Missed("the Lease "+strings.TrimPrefix(name, "*/")+" (which tells whether a component runs)", apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+				w.Missed("the Lease "+strings.TrimPrefix(name, "*/")+" (which tells whether a component runs)",
+					apierrors.IsForbidden(err), snapshot.ReasonOf(err))
 			}
 		}
 	}
 	return out
 }
 
-// all are the workloads of the cluster, whether they are all that there are, and why some kinds
-// could not be read.
+// all returns the workloads of the cluster, whether they are complete, and why some kinds could not
+// be read.
 func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,19 +91,20 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 	}
 	c.at = time.Now()
 	if ctx.Err() != nil {
-		c.at = time.Time{} // who asked went away: that these lists failed says nothing to the next one
+		c.at = time.Time{} // the caller went away: these errors tell the next one nothing
 	}
 	return c.workloads, c.complete, c.failed
 }
 
-// renewed is when a Lease was renewed last, of several of the name that which was last; zero if
-// there is none. The namespace may be *.
+// renewed returns when a Lease was last renewed, zero if it does not exist. The namespace may be *;
+// then the last of all Leases of that name counts.
 func renewed(ctx context.Context, client dynamic.Interface, lease string) (last time.Time, err error) {
 	namespace, name, _ := strings.Cut(lease, "/")
 	if namespace == "*" {
 		namespace = metav1.NamespaceAll
 	}
-	list, err := client.Resource(leaseKind).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	list, err := client.Resource(leaseKind).Namespace(namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 	if err != nil {
 		return time.Time{}, err
 	}

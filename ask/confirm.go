@@ -60,7 +60,7 @@ func (p *planning) confirm(cmd *cobra.Command, args []string, yes bool) error {
 		return err
 	}
 	o := objects[0]
-	value := confirmation(plan, string(whole(o).GetUID())) // before flags come behind it
+	value := confirmation(plan, string(whole(o).GetUID())) // before flags are appended to it
 	plan.WithFlags(p.clusterFlags())
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
@@ -82,7 +82,8 @@ func agreed(cmd *cobra.Command, question string, args ...any) bool {
 	return a == "y" || a == "yes"
 }
 
-// confirmation is what confirms the delete of an object: for what goes along, where that is known.
+// confirmation returns the value that confirms the delete of an object: for exactly what would also
+// be deleted, if that is known. It is empty if no confirmation is asked for.
 func confirmation(plan *insight.Plan, uid string) string {
 	for _, v := range plan.Verdicts {
 		_, value, exact := strings.Cut(v.Confirm, v1beta1.ConfirmDeleteAnnotation+"=")
@@ -96,8 +97,8 @@ func confirmation(plan *insight.Plan, uid string) string {
 	return ""
 }
 
-// writeConfirmation writes it, and makes sure that the webhook has seen who did. What was recorded
-// before is taken off, so that the same confirmation can be given again.
+// writeConfirmation writes a confirmation, and checks that the webhook has recorded who confirmed.
+// It removes an older record, so that the same confirmation can be given again.
 func (a *asking) writeConfirmation(ctx context.Context, o *resource.Info, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         whole(o).GetUID(),

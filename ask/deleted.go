@@ -39,10 +39,10 @@ func (a *archived) store() (*archive.Store, error) {
 	return archive.NewStore(client, a.weir), err
 }
 
-var errNoArchive = errors.New("the cluster keeps nothing of what is deleted: install Weir, and set archive in a DeletionPolicy; " +
-	"what is deleted after that can be restored")
+var errNoArchive = errors.New("the cluster keeps nothing of what is deleted: install Weir, and " +
+	"set archive in a DeletionPolicy; what is deleted after that can be restored")
 
-// tree is one of the catalogue.
+// tree returns a tree of the catalogue.
 func (a *archived) tree(ctx context.Context, s *archive.Store, name string) (*v1beta1.DeletedTree, error) {
 	tree, err := s.Get(ctx, name)
 	if !apierrors.IsNotFound(err) {
@@ -51,10 +51,11 @@ func (a *archived) tree(ctx context.Context, s *archive.Store, name string) (*v1
 	if _, err := s.List(ctx); apierrors.IsNotFound(err) {
 		return nil, errNoArchive
 	}
-	return nil, fmt.Errorf("there is no DeletedTree %q: it has expired, was purged, or never was; kubectl weir deleted lists all", name)
+	return nil, fmt.Errorf("there is no DeletedTree %q: it has expired, was purged, or never was; kubectl weir "+
+		"deleted lists all", name)
 }
 
-// deletedTree is a tree as it is told.
+// deletedTree is a tree as it is printed.
 type deletedTree struct {
 	Tree    string                    `json:"tree"`
 	Root    v1beta1.DeletedRoot       `json:"root"`
@@ -93,7 +94,7 @@ many objects were deleted with it, and until when they are kept. A DeletionPolic
 	return cmd
 }
 
-// deletedTrees are those of the cluster that chosen chooses.
+// deletedTrees returns the trees of the cluster, filtered as chosen does.
 func deletedTrees(ctx context.Context, client dynamic.Interface, namespace string, since time.Duration) (
 	[]deletedTree, error) {
 	trees, err := archive.NewStore(client, "").List(ctx)
@@ -103,7 +104,8 @@ func deletedTrees(ctx context.Context, client dynamic.Interface, namespace strin
 	return chosen(trees, namespace, since, time.Now()), err
 }
 
-// chosen are the trees of a namespace, or its own, that are young enough; the newest first.
+// chosen returns the trees whose root is in a namespace, or is it, and that are no older than
+// since; the newest first.
 func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, now time.Time) []deletedTree {
 	list := []deletedTree{}
 	for i := range trees {
@@ -145,7 +147,7 @@ func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
 	return table.Flush()
 }
 
-// inWords are trees as they are told.
+// inWords returns trees as text.
 func inWords(list []deletedTree, now time.Time) []page.DeletedTree {
 	out := make([]page.DeletedTree, len(list))
 	for i, t := range list {

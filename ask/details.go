@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// mostPodNamespaces and mostPods bound what is read to tell how long pods have to stop. Of
-	// others that is not told.
+	// mostPodNamespaces and mostPods bound what is read to tell grace periods. Beyond them, none are
+	// shown.
 	mostPodNamespaces = 3
 	mostPods          = 500
 )
 
-// mostVolumes bounds how many volumes are read to tell what becomes of those of claims.
+// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
 const mostVolumes = 5000
 
-// details reads what a plan tells besides: how long pods have to stop, whether the workloads go
-// that are to take finalizers off, and what becomes of volumes. What cannot be read is not told,
-// but for the volumes, of which it is said then.
+// details adds to a plan how long pods may take to stop, whether workloads are deleted that have to
+// remove finalizers, and what becomes of volumes. What cannot be read is left out; only for volumes
+// the plan says so.
 func (a *asking) details(ctx context.Context, p *insight.Plan) {
 	client, err := a.client()
 	if err != nil {

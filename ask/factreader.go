@@ -18,14 +18,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// factReader reads what metadata does not tell. What it cannot read it notes in the World, which
-// tells it once, at the end.
+// factReader reads what metadata does not tell. It notes in the World what it cannot read, which
+// reports it once at the end.
 type factReader struct {
 	client dynamic.Interface
 	world  *insight.World
 }
 
-// missed notes what could not be read, unless it is told already that nothing of its kind could.
+// missed notes what could not be read, unless its whole kind is noted already.
 func (r *factReader) missed(kind schema.GroupVersionResource, in, name string, err error) {
 	if r.world.Unreadable(kind.GroupResource()) {
 		return
@@ -40,8 +40,10 @@ func (r *factReader) missed(kind schema.GroupVersionResource, in, name string, e
 	r.world.Missed(what, apierrors.IsForbidden(err), snapshot.ReasonOf(err))
 }
 
-// list are the objects of a kind in a namespace; none if they cannot be read.
-func (r *factReader) list(ctx context.Context, kind schema.GroupVersionResource, in string) []unstructured.Unstructured {
+// list returns the objects of a kind in a namespace; none if they cannot be read.
+func (r *factReader) list(
+	ctx context.Context, kind schema.GroupVersionResource, in string,
+) []unstructured.Unstructured {
 	list, err := r.client.Resource(kind).Namespace(in).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		r.missed(kind, in, "", err)
@@ -50,8 +52,10 @@ func (r *factReader) list(ctx context.Context, kind schema.GroupVersionResource,
 	return list.Items
 }
 
-// get is a cluster-scoped object; nil if there is none, or it cannot be read.
-func (r *factReader) get(ctx context.Context, kind schema.GroupVersionResource, name string) *unstructured.Unstructured {
+// get returns a cluster-scoped object; nil if it does not exist, or cannot be read.
+func (r *factReader) get(
+	ctx context.Context, kind schema.GroupVersionResource, name string,
+) *unstructured.Unstructured {
 	u, err := r.client.Resource(kind).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
@@ -62,7 +66,7 @@ func (r *factReader) get(ctx context.Context, kind schema.GroupVersionResource, 
 	return u
 }
 
-// gone tells whether a cluster-scoped object is not there; nil if that cannot be determined.
+// gone reports whether a cluster-scoped object does not exist; nil if that cannot be determined.
 func (r *factReader) gone(ctx context.Context, kind schema.GroupVersionResource, name string) *bool {
 	_, err := r.client.Resource(kind).Get(ctx, name, metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)
@@ -74,20 +78,21 @@ func (r *factReader) gone(ctx context.Context, kind schema.GroupVersionResource,
 }
 
 const (
-	// eventPage is how many Events are asked for at once.
+	// eventPage is the page size of lists of Events.
 	eventPage = 1000
-	// mostEvents bounds those that are read of a namespace.
+	// mostEvents bounds the Events that are read in a namespace.
 	mostEvents = 10 * eventPage
 )
 
-// events are Weir's Events in some namespaces, as far as they can be read.
+// events returns Weir's Events in some namespaces, as far as they can be read.
 func (r *factReader) events(ctx context.Context, namespaces []string) (out []corev1.Event) {
 	for _, in := range namespaces {
 		some, all, err := r.eventsOf(ctx, in, "source=weir")
 		out = append(out, some...)
 		if err == nil && !all {
-			// Cascades may be many, and must not hide what is refused now.
-			r.world.Missed("all Events Cascade in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
+			r.world.Missed("all Events Cascade in the namespace "+in, false,
+				fmt.Sprintf("there are too many: %d were read", len(some)))
+			// There may be many cascades, and they must not hide current refusals.
 			some, all, err = r.eventsOf(ctx, in, "source=weir,reason!="+v1beta1.ReasonCascade)
 			out = append(out, some...)
 			if !all && err == nil {
@@ -101,8 +106,8 @@ func (r *factReader) events(ctx context.Context, namespaces []string) (out []cor
 	return out
 }
 
-// heard has the World know who refuses what Weir's controller asks for, in a namespace or in all,
-// where something is being deleted.
+// heard tells the World who refuses requests of Weir's controller and of the namespace controller,
+// in a namespace or in all, if anything is being deleted.
 func (r *factReader) heard(ctx context.Context, in string) {
 	if !r.world.Ends() {
 		return
@@ -123,7 +128,7 @@ func (r *factReader) heard(ctx context.Context, in string) {
 	}
 }
 
-// guarded are the HeldCollections, and the Events that tell what was refused or kept.
+// guarded returns the HeldCollections, and the Events that tell what was refused or kept.
 func (r *factReader) guarded(ctx context.Context) (held []unstructured.Unstructured, told []corev1.Event) {
 	if r.world.Serves(heldKind.GroupResource()) {
 		held = r.list(ctx, heldKind, "")
@@ -138,7 +143,7 @@ func (r *factReader) guarded(ctx context.Context) (held []unstructured.Unstructu
 	return held, told
 }
 
-// eventsOf are those that a field selector selects, and whether they are all.
+// eventsOf returns the Events that a field selector selects, and whether they are all.
 func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
 	return eventsOf(ctx, r.client, in, selector, mostEvents)
 }

@@ -45,9 +45,12 @@ func (a *asking) facts(ctx context.Context, w *insight.World, o *resource.Info) 
 	return f, nil
 }
 
-// askPolicies asks about an object: whether its delete is refused, or what becomes of its deletion.
-// nil: there are none.
-func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured, f *insight.Facts) {
+// askPolicies adds what policies say about an object: whether its delete is refused, or how its
+// deletion goes on. judge may be nil.
+func askPolicies(
+	ctx context.Context, judge *snapshot.Policies, w *insight.World,
+	kind schema.GroupVersionResource, object *unstructured.Unstructured, f *insight.Facts,
+) {
 	v, ok := w.Graph.Find(object.GetUID())
 	switch {
 	case judge == nil || !ok:
@@ -61,14 +64,16 @@ func askPolicies(ctx context.Context, judge *snapshot.Policies, w *insight.World
 	}
 }
 
-// factsOf reads what metadata does not tell. What cannot be read is noted in the World: nothing is
-// said about it.
-func factsOf(ctx context.Context, client dynamic.Interface, running *components, w *insight.World, gvr schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
+// factsOf reads what metadata does not tell, and notes in the World what cannot be read.
+func factsOf(
+	ctx context.Context, client dynamic.Interface, running *components, w *insight.World,
+	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
+) insight.Facts {
 	wants := w.Wants(object.GetUID(), time.Now())
 	r := &factReader{client: client, world: w}
 	f := insight.Facts{Object: object, Events: r.events(ctx, wants.Namespaces)}
 	if object.GetDeletionTimestamp() == nil {
-		return f // the rest is about why it does not go
+		return f // the rest explains why a deletion does not end
 	}
 	if namespace := object.GetNamespace(); namespace != "" {
 		f.NamespaceGone = r.gone(ctx, namespaceKind, namespace)
@@ -96,7 +101,7 @@ func factsOf(ctx context.Context, client dynamic.Interface, running *components,
 	return f
 }
 
-// attachmentsOf are the VolumeAttachments of a volume.
+// attachmentsOf returns the VolumeAttachments of a volume.
 func attachmentsOf(all []unstructured.Unstructured, volume string) (out []unstructured.Unstructured) {
 	for i := range all {
 		if of, _, _ := unstructured.NestedString(all[i].Object, "spec", "source", "persistentVolumeName"); of == volume {
@@ -106,7 +111,7 @@ func attachmentsOf(all []unstructured.Unstructured, volume string) (out []unstru
 	return out
 }
 
-// client is one that only the API server slows down.
+// client returns a client without a rate limit of its own.
 func (a *asking) client() (*dynamic.DynamicClient, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
@@ -117,7 +122,7 @@ func (a *asking) client() (*dynamic.DynamicClient, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// unavailable are the APIServices that are not available, and why.
+// unavailable returns the APIServices that are not available, and why.
 func unavailable(services []unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	for i := range services {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// forward opens a port of this machine that leads to one of a pod, through the API server and the
-// kubelet, until ctx ends. The API server is asked by a WebSocket, and where that does not come
-// about, be it because it or a proxy before it does not know how, by SPDY.
+// forward opens a local port that leads to a port of a pod, through the API server and the kubelet,
+// until ctx ends. It tries a WebSocket, and SPDY if the API server or a proxy does not support
+// that.
 func forward(ctx context.Context, config *rest.Config, core rest.Interface, namespace, pod string, port uint16) (
 	address string, err error) {
 	url := core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
@@ -36,7 +36,7 @@ func forward(ctx context.Context, config *rest.Config, core rest.Interface, name
 	if err != nil {
 		return "", err
 	}
-	go func() { ended <- forwarder.ForwardPorts() }() // dialers know no context
+	go func() { ended <- forwarder.ForwardPorts() }() // it takes no context
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()

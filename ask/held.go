@@ -25,7 +25,7 @@ it proceeds.
 A decision is about what was held when this command began; what is found later stays held. It is a patch of the
 HeldCollection, which the role weir-decider may do.`
 
-// holding is what held was asked for.
+// holding is the flags of held.
 type holding struct {
 	*planning
 	proceed, discard, yes bool
@@ -66,7 +66,7 @@ func heldCommand() *cobra.Command {
 	return cmd
 }
 
-// decision is empty where none is asked for.
+// decision returns the decision that is asked for, or empty.
 func (h *holding) decision() v1beta1.HeldDecision {
 	switch {
 	case h.proceed:
@@ -106,7 +106,7 @@ func heldOf(u *unstructured.Unstructured) (held v1beta1.HeldCollection, err erro
 	return held, nil
 }
 
-// one shows what one holds, and decides about it if that is asked for.
+// one shows what a HeldCollection holds, and decides about it if that is asked for.
 func (h *holding) one(cmd *cobra.Command, name string) error {
 	client, err := h.client()
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *holding) one(cmd *cobra.Command, name string) error {
 	return h.decide(cmd.Context(), &held, decision)
 }
 
-// undecidable is why a decision would come to nothing; empty if it would not.
+// undecidable returns why a decision would have no effect; empty if it would have one.
 func undecidable(held *v1beta1.HeldCollection, decision v1beta1.HeldDecision) string {
 	switch {
 	case held.Status.Digest == "":
@@ -163,7 +163,7 @@ func undecidable(held *v1beta1.HeldCollection, decision v1beta1.HeldDecision) st
 	return ""
 }
 
-// decide writes a decision about what was shown.
+// decide writes a decision about what was shown: the digest binds it to that.
 func (h *holding) decide(ctx context.Context, held *v1beta1.HeldCollection, decision v1beta1.HeldDecision) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": held.UID},

@@ -54,18 +54,19 @@ Every client that may create Events can write such an Event: the proof of who de
 	}
 	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
-	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster; Events of cluster-scoped objects are in the namespace default")
+	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false,
+		"the whole cluster; Events of cluster-scoped objects are in the namespace default")
 	return cmd
 }
 
-// askedAbout is an object that need not be there any more.
+// askedAbout is an object that need not exist any more.
 type askedAbout struct {
 	insight.Object
 	kindName string
 }
 
-// historyOf tells which object is asked about, nil for all, and in which namespace the Events about
-// it are; empty for all.
+// historyOf returns the object that is asked about, nil for all, and the namespace of the Events
+// about it; empty for all.
 func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, err error) {
 	if namespace, err = a.namespace(); err != nil || len(args) == 0 {
 		return namespace, nil, err
@@ -74,12 +75,12 @@ func (a *asking) historyOf(args []string) (namespace string, about *askedAbout, 
 		return "", nil, err
 	}
 	if namespace != "" && about.Namespace == "" {
-		namespace = metav1.NamespaceDefault // where Events about what is in no namespace are
+		namespace = metav1.NamespaceDefault // where Events about cluster-scoped objects are
 	}
 	return namespace, about, nil
 }
 
-// named is the one object that arguments name, whether it is there or not.
+// named returns the object that arguments name, whether it exists or not.
 func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	kind, name, slashed := strings.Cut(args[0], "/")
 	if !slashed && len(args) == 2 {
@@ -100,7 +101,7 @@ func (a *asking) named(args []string, namespace string) (*askedAbout, error) {
 	return o, nil
 }
 
-// mapping is the kind that a type means.
+// mapping returns the kind for a type argument.
 func (a *asking) mapping(kind string) (*meta.RESTMapping, error) {
 	mapper, err := a.flags.ToRESTMapper()
 	if err != nil {
@@ -113,7 +114,7 @@ func (a *asking) mapping(kind string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-// cascades are the Events in which they are recorded.
+// cascades returns the Events that record cascades.
 func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.Event, err error) {
 	client, err := a.client()
 	if err != nil {

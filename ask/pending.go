@@ -30,7 +30,7 @@ can go. Nothing has to be installed in the cluster.`,
 		met := map[types.UID]bool{}
 		for _, g := range groups {
 			for _, e := range g.Items {
-				if !met[e.UID] { // others may have to act on it, too
+				if !met[e.UID] { // an object may be in several groups
 					met[e.UID] = true
 					f.objects = append(f.objects, e.Object)
 				}
@@ -66,7 +66,7 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 	})
 }
 
-// findings are what a survey has found, for each way to print it.
+// findings is what a survey has found, for each output format.
 type findings struct {
 	kind, field string // of the JSON
 	all         any
@@ -74,8 +74,10 @@ type findings struct {
 	draw        func(io.Writer, insight.Style) error
 }
 
-// survey makes a command that looks at a namespace, or at the cluster, and names no object.
-func survey(cmd *cobra.Command, look func(context.Context, *asking, *insight.World, string) (findings, error)) *cobra.Command {
+// survey makes a command that reads a namespace, or the cluster, and takes no arguments.
+func survey(
+	cmd *cobra.Command, look func(context.Context, *asking, *insight.World, string) (findings, error),
+) *cobra.Command {
 	a := newAsking()
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

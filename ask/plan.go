@@ -26,7 +26,7 @@ const (
 	exitChanged    = 4
 )
 
-// planning is what plan was asked for.
+// planning is the flags of plan.
 type planning struct {
 	*asking
 	cascade, out, check string
@@ -35,7 +35,7 @@ type planning struct {
 	force               bool
 }
 
-// deletion is what is asked for of each object.
+// deletion returns what the flags ask for of each object.
 func (p *planning) deletion() (d insight.Deletion, err error) {
 	if d.Propagation, err = propagationOf(p.cascade); err != nil {
 		return d, err
@@ -43,7 +43,7 @@ func (p *planning) deletion() (d insight.Deletion, err error) {
 	switch {
 	case p.gracePeriod > 0 || p.gracePeriod == 0 && p.force:
 		d.GracePeriodSeconds = &p.gracePeriod
-	case p.gracePeriod == 0: // which kubectl takes for the least
+	case p.gracePeriod == 0: // kubectl takes it for 1, too
 		d.GracePeriodSeconds = new(int64(1))
 	case p.force:
 		d.GracePeriodSeconds = new(int64(0))
@@ -96,12 +96,16 @@ func planCommand() *cobra.Command {
 	cmd.Flags().Int64Var(&p.gracePeriod, "grace-period", -1, "how many seconds the objects have to stop, as "+
 		"kubectl asks for it; -1: as they say themselves")
 	cmd.Flags().BoolVar(&p.force, "force", false, "as kubectl asks for it: without time to stop")
-	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: background, foreground or orphan")
-	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits for a finalizer, with 3 if not everything could be read or judged, and with 4 if --check finds that the plan has changed")
+	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: "+
+		"background, foreground or orphan")
+	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits "+
+		"for a finalizer, with 3 if not everything could be read or judged, "+
+		"and with 4 if --check finds that the plan has changed")
 	cmd.Flags().StringVar(&p.out, "out", "", "keep the plan in this file, for --check")
-	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has changed since")
+	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has "+
+		"changed since")
 	for _, other := range []string{"cascade", "out", "filename", "kustomize", "selector", "all",
-		"all-namespaces", "grace-period", "force"} { // the file says them
+		"all-namespaces", "grace-period", "force"} { // the file has these
 		cmd.MarkFlagsMutuallyExclusive("check", other)
 	}
 	return cmd
@@ -139,7 +143,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
 	}
-	if p.output == "name" { // which has no place for it
+	if p.output == "name" { // names alone would hide the caveats
 		if _, err := io.WriteString(cmd.ErrOrStderr(), plan.Caveats(p.style(cmd.ErrOrStderr()))); err != nil {
 			return err
 		}
@@ -147,7 +151,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	return p.code(cmd, plan)
 }
 
-// code ends the command with what a plan comes to, if that is asked for.
+// code ends the command with the exit code for a plan, if that is asked for.
 func (p *planning) code(cmd *cobra.Command, plan *insight.Plan) error {
 	switch t := plan.Totals(); {
 	case p.exitCode && t.Refused+t.Stuck+t.Held+t.Braked > 0:
@@ -158,19 +162,20 @@ func (p *planning) code(cmd *cobra.Command, plan *insight.Plan) error {
 	return nil
 }
 
-// heldArg tells whether it is a HeldCollection that is asked about, and its name.
+// heldArg returns the name of the HeldCollection that the arguments mean, or false.
 func heldArg(args []string) (name string, ok bool) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
-	if len(args) != 2 || args[1] == "" || !slices.Contains([]string{"held", "heldcollection", "heldcollections", "heldcollections.weir.dev"}, args[0]) {
+	if len(args) != 2 || args[1] == "" || !slices.Contains(
+		[]string{"held", "heldcollection", "heldcollections", "heldcollections.weir.dev"}, args[0]) {
 		return "", false
 	}
 	return args[1], true
 }
 
-// planHeld is the plan of what a HeldCollection holds, whose name says what that is: garbage by the
-// kind of its owners, or deletions of a kind.
+// planHeld plans what is deleted if a person approves a HeldCollection. Its name says what it
+// holds: garbage by the kind of its owners, or requested deletions of a kind.
 func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, error) {
 	w, err := a.read(ctx, "")
 	if err != nil {
@@ -199,8 +204,8 @@ func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, erro
 	return plan, nil
 }
 
-// isHeld fails unless there is a HeldCollection of the name. Of a kind that no object names,
-// nothing is deleted: that is no answer to who has mistyped its name.
+// isHeld returns an error if there is no HeldCollection of the name: for a mistyped name, the
+// answer must not be that nothing is deleted.
 func (a *asking) isHeld(ctx context.Context, name string) error {
 	client, err := a.client()
 	if err != nil {
@@ -208,10 +213,12 @@ func (a *asking) isHeld(ctx context.Context, name string) error {
 	}
 	_, err = client.Resource(heldKind).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("plan held/%s: there is no such HeldCollection, and no kind of that name: kubectl get held lists what is held", name)
+		return fmt.Errorf("plan held/%s: there is no such HeldCollection, and no kind of that name: kubectl get held "+
+			"lists what is held", name)
 	}
 	if err != nil {
-		return fmt.Errorf("plan held/%s: there is no kind of that name, and whether there is a HeldCollection is not known: %w", name, unanswered(err))
+		return fmt.Errorf("plan held/%s: there is no kind of that name, and whether there is a HeldCollection is not "+
+			"known: %w", name, unanswered(err))
 	}
 	return nil
 }
@@ -224,7 +231,7 @@ func propagationOf(cascade string) (metav1.DeletionPropagation, error) {
 	return propagation, nil
 }
 
-// plan reads all that the plan of some deletes needs, and makes it.
+// plan reads all that the plan of deletes needs, and makes it.
 func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.Deletion) (*insight.Plan, error) {
 	if len(objects) == 0 {
 		return &insight.Plan{Propagation: d.Propagation}, nil // a selector that selects nothing
@@ -249,7 +256,8 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 		named[uid] = true
 		if _, ok := w.Graph.Find(uid); !ok {
 			if uid, ok = w.Find(o.Mapping.Resource.GroupResource(), o.Namespace, o.Name); !ok {
-				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
+				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, "+
+					"or its kind cannot be listed", infoOf(o))
 			}
 		}
 		d.Roots = append(d.Roots, uid)
@@ -258,17 +266,19 @@ func (a *asking) plan(ctx context.Context, objects []*resource.Info, d insight.D
 		}
 		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource,
 			metav1.DeleteOptions{PropagationPolicy: &d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds})
-		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name, UID: uid}
+		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace,
+			Name: o.Name, UID: uid}
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
 	judge.Rule(ctx, &d)
 	return w.Plan(d), nil
 }
 
-// told is all that there is to say about a plan.
+// told returns a plan as fields of JSON.
 func told(p *insight.Plan) map[string]any {
 	out := map[string]any{
-		"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items, "unread": p.Unread,
+		"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items,
+		"unread": p.Unread,
 		"totals": p.Totals(), "summary": p.Summary(),
 	}
 	if p.GracePeriodSeconds != nil {

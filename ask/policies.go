@@ -52,15 +52,16 @@ namespace; whoever may write ConfigMaps there could change what is shown of them
 		},
 	}
 	a.register(cmd, "json", "yaml")
-	cmd.Flags().StringVar(&home, "weir-namespace", "weir-system", "the namespace that Weir runs in, where it tells of policies that are files")
+	cmd.Flags().StringVar(&home, "weir-namespace", "weir-system",
+		"the namespace that Weir runs in, where it tells of policies that are files")
 	return cmd
 }
 
-// policyReader reads policies, and says what it could not read.
+// policyReader reads policies, and reports what it could not read.
 type policyReader struct {
 	config *rest.Config
 	home   string
-	named  bool // by the user
+	named  bool // home was set by a flag
 	missed func(what string, err error)
 }
 
@@ -73,7 +74,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 		list, err := objects.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			continue // there is no such kind: its definition is not installed
+			continue // the CustomResourceDefinition is not installed
 		case apierrors.IsForbidden(err):
 			r.missed(resource, err)
 			continue
@@ -103,7 +104,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 	return append(all, files...), events, nil
 }
 
-// files are the policies that the controller tells of.
+// files returns the policies that are files, from the ConfigMap that the controller writes.
 func (r *policyReader) files(ctx context.Context, objects dynamic.Interface) (all []v1beta1.FilePolicy, err error) {
 	maps := objects.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 	m, err := maps.Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})

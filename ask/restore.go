@@ -35,7 +35,7 @@ each object, and to read the archive's key.
 A restore that was stopped is begun again with the same command, and does the rest. Objects of others stay
 as they are, unless --replace is given.`
 
-// restoring is what kubectl weir restore was asked for.
+// restoring is the flags of restore.
 type restoring struct {
 	archived
 	plan, diff, fresh, partial bool
@@ -60,7 +60,8 @@ func restoreCommand() *cobra.Command {
 	r.registerArchive(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&r.plan, "plan", false, "only show what would be done")
-	f.BoolVar(&r.diff, "diff", false, "only show how objects would change, and what those are that cannot be made; of Secrets no values")
+	f.BoolVar(&r.diff, "diff", false, "only show how objects would change, and what those are that cannot be made; of "+
+		"Secrets no values")
 	f.StringArrayVar(&r.only, "only", nil, "only this object, as KIND/NAME or KIND/NAMESPACE/NAME; may be given again")
 	f.BoolVar(&r.options.Replace, "replace", false, "put objects in the place of others that have their names now")
 	f.BoolVar(&r.options.Status, "status", false, "restore the status of custom resources, too")
@@ -100,7 +101,7 @@ func (r *restoring) run(cmd *cobra.Command, tree string) error {
 	return r.do(cmd, client, p)
 }
 
-// planOf reads a tree, and what is there now, and plans its restore.
+// planOf reads a tree and the live objects, and plans the restore.
 func (r *restoring) planOf(ctx context.Context, client dynamic.Interface, tree string) (*restore.Plan, error) {
 	store, err := r.store()
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *restoring) planOf(ctx context.Context, client dynamic.Interface, tree s
 	return p, nil
 }
 
-// choose finds the objects that --only names.
+// choose sets the options from --only. A name that the tree does not have is an error.
 func (r *restoring) choose(records []restore.Record) error {
 	wanted := map[restore.Ref]bool{}
 	for _, name := range r.only {
@@ -154,7 +155,8 @@ func (r *restoring) choose(records []restore.Record) error {
 			}
 		}
 		if len(wanted) == n {
-			return fmt.Errorf("--only %s: the tree has no other object of that name: --plan --full names all of its objects", name)
+			return fmt.Errorf("--only %s: the tree has no other object of that name: --plan --full names all of its objects",
+				name)
 		}
 	}
 	if len(r.only) > 0 {
@@ -163,7 +165,7 @@ func (r *restoring) choose(records []restore.Record) error {
 	return nil
 }
 
-// mayBegin says what the user has to agree to before anything is done.
+// mayBegin returns an error if the user has to agree to something first.
 func (r *restoring) mayBegin(p *restore.Plan) error {
 	var fresh, refused []string
 	for _, s := range p.Acting() {
@@ -175,10 +177,12 @@ func (r *restoring) mayBegin(p *restore.Plan) error {
 		}
 	}
 	if len(refused) > 0 && !r.partial {
-		return fmt.Errorf("nothing was restored: you may not make %s: have somebody restore it who may, or go on without with --partial; --plan says why", someOf(refused))
+		return fmt.Errorf("nothing was restored: you may not make %s: have somebody restore it who may, or go on without "+
+			"with --partial; --plan says why", someOf(refused))
 	}
 	if len(fresh) > 0 && !r.fresh {
-		return fmt.Errorf("nothing was restored: a new, empty volume would be made for %s: --plan says why, --fresh-volumes goes on", someOf(fresh))
+		return fmt.Errorf("nothing was restored: a new, empty volume would be made for %s: --plan says why, "+
+			"--fresh-volumes goes on", someOf(fresh))
 	}
 	return nil
 }
@@ -194,7 +198,7 @@ var doing = map[restore.Outcome]string{
 	restore.Create: "restored", restore.Replace: "replaced", restore.Patch: "completed", restore.Free: "freed",
 }
 
-// do carries out a plan, and says what came of each step, and what was left out.
+// do carries out a plan, and reports the result of each step and what was left out.
 func (r *restoring) do(cmd *cobra.Command, client dynamic.Interface, p *restore.Plan) error {
 	out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	for _, s := range p.Steps {
@@ -218,13 +222,14 @@ func (r *restoring) do(cmd *cobra.Command, client dynamic.Interface, p *restore.
 		}
 	})
 	if failed > 0 {
-		return fmt.Errorf("%s failed, as told above: the same command does what is missing", words.Count(failed, "step", "steps"))
+		return fmt.Errorf("%s failed, as told above: the same command does what is missing",
+			words.Count(failed, "step", "steps"))
 	}
 	return nil
 }
 
-// drawDiffs shows what changes: each object as it is now, and as it would be. What cannot be made is
-// shown as it was.
+// drawDiffs shows for each object how it is now and how it would be. Objects that cannot be created
+// are shown as they were.
 func drawDiffs(out io.Writer, p *restore.Plan) error {
 	for _, s := range p.Steps {
 		if s.Object == nil || s.Outcome == restore.There || s.Outcome == restore.Left {
@@ -255,7 +260,7 @@ func drawDiffs(out io.Writer, p *restore.Plan) error {
 	return nil
 }
 
-// maskedTexts are two objects as YAML; of Secrets it is only told which values differ.
+// maskedTexts returns two objects as YAML. For Secrets, it only tells which values differ.
 func maskedTexts(now, then *unstructured.Unstructured) (texts [2]string, err error) {
 	both := [2]*unstructured.Unstructured{now, then}
 	for n, o := range both {

@@ -16,15 +16,15 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// shadowTime is what reading a report may take.
+// shadowTime bounds the reading of a report.
 const shadowTime = 30 * time.Second
 
-// shadowing is what kubectl weir shadow is asked.
+// shadowing is the flags of shadow.
 type shadowing struct {
 	*asking
 	gate     report.Gate
 	pod, url string
-	says     io.Writer // where the report comes from, if there is a choice
+	says     io.Writer // where it says which pod was asked, if there are several
 }
 
 func shadowCommand() *cobra.Command {
@@ -62,7 +62,8 @@ differences, and --accept NAME accepts all of that name. It names kinds that Wei
 	cmd.Flags().DurationVar(&s.gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
 	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, report.AcceptUsage)
 	cmd.Flags().StringVarP(&s.output, "output", "o", report.Text, "how it is printed: text or json")
-	cmd.Flags().StringVar(&s.pod, "pod", "", "the pod to ask; default: the one of Weir's controller that has run for longest")
+	cmd.Flags().StringVar(&s.pod, "pod", "", "the pod to ask; default: the one of Weir's controller that has run "+
+		"for longest")
 	cmd.Flags().StringVar(&s.url, "url", "", "ask a weir at this address, as it logs it, in place of a pod")
 	cmd.MarkFlagsMutuallyExclusive("pod", "url")
 	return cmd
@@ -70,7 +71,8 @@ differences, and --accept NAME accepts all of that name. It names kinds that Wei
 
 func (s *shadowing) check() error {
 	errs := []error{report.CheckOutput(s.output), s.gate.Check()}
-	if u, err := url.Parse(s.url); s.url != "" && (err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" && u.Path != report.Path) {
+	if u, err := url.Parse(s.url); s.url != "" && (err != nil || u.Scheme != "http" || u.Host == "" ||
+		u.Path != "" && u.Path != "/" && u.Path != report.Path) {
 		errs = append(errs, fmt.Errorf("--url %q: must be http://HOST:PORT, such as http://%s", s.url, report.Address))
 	}
 	return errors.Join(errs...)
@@ -86,15 +88,16 @@ func (s *shadowing) show(ctx context.Context, out io.Writer) error {
 	}
 	r, err := ask(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("read the report: there is no answer after %s; try again, or read the file that --shadow-report names in the pod: %w", shadowTime, err)
+		return fmt.Errorf("read the report: there is no answer after %s; try again, or read the file that --shadow-report "+
+			"names in the pod: %w", shadowTime, err)
 	}
 	if err != nil {
 		return err
 	}
-	return r.Show(out, s.output, r.At, s.gate) // it was made a moment ago, by a clock that may be another
+	return r.Show(out, s.output, r.At, s.gate) // r.At, not time.Now: the report is fresh, and the clocks may differ
 }
 
-// askURL asks a weir that is reached directly. It is told nothing of the user.
+// askURL reads the report of a weir at an address, without credentials.
 func (s *shadowing) askURL(ctx context.Context) (*report.Report, error) {
 	u, err := url.Parse(s.url)
 	if err != nil {
@@ -104,8 +107,8 @@ func (s *shadowing) askURL(ctx context.Context) (*report.Report, error) {
 	return reportAt(ctx, from, from, "does weir controller --mode shadow run there? It logs its address")
 }
 
-// reportAt is the report that is served at an address, which is asked without credentials. An error
-// names who was asked, and says what to do about one that does not answer.
+// reportAt reads the report at an address, without credentials. Errors name who was asked, and what
+// to do if there is no answer.
 func reportAt(ctx context.Context, address, from, silent string) (*report.Report, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -125,11 +128,12 @@ func reportAt(ctx context.Context, address, from, silent string) (*report.Report
 		}
 		return r, nil
 	}
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // as much as there is
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // partial text is used
 	err = fmt.Errorf("%s answers %d %s", from, resp.StatusCode, words.Printable(string(bytes.TrimSpace(said))))
 	switch resp.StatusCode {
 	case http.StatusNotFound:
-		return nil, fmt.Errorf("%w: it is no weir in shadow mode, or one that is older than this command; set mode: shadow in the chart, or update Weir", err)
+		return nil, fmt.Errorf("%w: it is no weir in shadow mode, or one that is older than this command; set mode: "+
+			"shadow in the chart, or update Weir", err)
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return nil, fmt.Errorf("%w: it wants to know who you are; ask at the address that the log of weir tells", err)
 	}

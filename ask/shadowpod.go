@@ -18,17 +18,17 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// weirNamespace is where the chart is installed to, unless told otherwise; controllerLabels are
-// those of its controller's pods.
+// weirNamespace is the default namespace of the chart; controllerLabels select its controller's
+// pods.
 const (
 	weirNamespace    = "weir-system"
 	controllerLabels = "app.kubernetes.io/name=weir,app.kubernetes.io/component=controller"
 	mostControllers  = 500
 )
 
-// askPod asks the controller of the cluster's Weir, by a port-forward: the API server decides who
-// may, and the pod is told nothing of the user. A token must not be sent to a pod, which may be of
-// any user who can create one with these labels.
+// askPod reads the report of the cluster's Weir controller through a port-forward, so the API
+// server decides who may. No credentials are sent to the pod: any user who can create a pod with
+// these labels could collect them.
 func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	namespace := cmp.Or(*s.flags.Namespace, weirNamespace)
 	config, err := s.flags.ToRESTConfig()
@@ -46,7 +46,7 @@ func (s *shadowing) askPod(ctx context.Context) (*report.Report, error) {
 	return s.readPod(ctx, config, core.RESTClient(), pod)
 }
 
-// choose finds the pod to ask.
+// choose returns the pod to ask.
 func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, namespace string) (*corev1.Pod, error) {
 	if s.pod != "" {
 		pod, err := pods.Get(ctx, s.pod, metav1.GetOptions{})
@@ -65,17 +65,19 @@ func (s *shadowing) choose(ctx context.Context, pods typedcorev1.PodInterface, n
 	return s.oldest(list.Items, namespace)
 }
 
-// oldest chooses among the pods of Weir's controller one that is ready, if there is one, and among
-// those the one that has compared for longest: each compares for itself.
+// oldest returns the pod of Weir's controller that has run for longest, ready ones first: each
+// compares for itself.
 func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, error) {
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or install it with mode: shadow", words.Printable(namespace))
+		return nil, fmt.Errorf("there is no controller of Weir in namespace %s: name its namespace with --namespace, or "+
+			"install it with mode: shadow", words.Printable(namespace))
 	}
 	running := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning
 	})
 	if len(running) == 0 {
-		return nil, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why", words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
+		return nil, fmt.Errorf("the controller of Weir does not run: kubectl -n %s describe %s%s says why",
+			words.Shell(namespace), words.Object("pod", pods[0].Name), s.clusterFlags())
 	}
 	slices.SortStableFunc(running, func(a, b corev1.Pod) int {
 		if ready(&a) != ready(&b) {
@@ -90,7 +92,8 @@ func (s *shadowing) oldest(pods []corev1.Pod, namespace string) (*corev1.Pod, er
 			continue
 		}
 		if len(running) > 1 {
-			say(s.says, "Asked pod %s, the first of %d to be ready; each compares for itself (--pod).", words.Printable(running[i].Name), len(running))
+			say(s.says, "Asked pod %s, the first of %d to be ready; each compares for itself (--pod).",
+				words.Printable(running[i].Name), len(running))
 		}
 		return &running[i], nil
 	}
@@ -103,7 +106,7 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// started is when a pod did; one that runs has begun.
+// started returns when a pod started.
 func started(p *corev1.Pod) time.Time {
 	if p.Status.StartTime == nil {
 		return time.Time{}
@@ -111,7 +114,7 @@ func started(p *corev1.Pod) time.Time {
 	return p.Status.StartTime.Time
 }
 
-// compares finds out whether a pod of Weir's controller runs in shadow mode, as its arguments say.
+// compares returns an error unless a pod runs in shadow mode, by its arguments.
 func compares(p *corev1.Pod) error {
 	var args []string
 	for _, c := range p.Spec.Containers {
@@ -134,13 +137,16 @@ func compares(p *corev1.Pod) error {
 	return nil
 }
 
-// fileInstead is how the report of a pod is read that does not serve it.
+// fileInstead says how to read the report file of a pod that does not serve the report.
 func (s *shadowing) fileInstead(p *corev1.Pod) string {
-	return fmt.Sprintf("read its file: kubectl -n %s exec %s%s -- /weir shadow /report/shadow.json", words.Shell(p.Namespace), words.Shell(p.Name), s.clusterFlags())
+	return fmt.Sprintf("read its file: kubectl -n %s exec %s%s -- /weir shadow /report/shadow.json",
+		words.Shell(p.Namespace), words.Shell(p.Name), s.clusterFlags())
 }
 
-// readPod asks a pod.
-func (s *shadowing) readPod(ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod) (*report.Report, error) {
+// readPod reads the report of a pod.
+func (s *shadowing) readPod(
+	ctx context.Context, config *rest.Config, core rest.Interface, p *corev1.Pod,
+) (*report.Report, error) {
 	name := words.Printable(p.Namespace + "/" + p.Name)
 	address, err := forward(ctx, config, core, p.Namespace, p.Name, report.Port)
 	if err != nil {

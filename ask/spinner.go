@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// patience is how long a user waits without being told for what.
+	// patience is how long a user waits before the spinner appears.
 	patience = time.Second
 	// turning is how often the spinner turns.
 	turning = 200 * time.Millisecond
 )
 
-// spin shows on the user's terminal what a Reader lists, until stop.
+// spin shows on the user's terminal what a Reader lists, until stop is called.
 func spin(ctx context.Context, r *snapshot.Reader) (stop func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("TERM") == "dumb" {
 		return func() {}

@@ -52,8 +52,10 @@ without ages, unless with --full or -o wide. Nothing has to be installed in the 
 	return cmd
 }
 
-// about answers a question about the one object that the arguments mean.
-func (a *asking) about(cmd *cobra.Command, args []string, answer func(context.Context, *insight.World, *resource.Info) error) error {
+// about calls answer with the one object that the arguments mean.
+func (a *asking) about(
+	cmd *cobra.Command, args []string, answer func(context.Context, *insight.World, *resource.Info) error,
+) error {
 	ctx := cmd.Context()
 	w, o, err := a.one(ctx, args)
 	if err != nil {
@@ -66,7 +68,8 @@ func (a *asking) about(cmd *cobra.Command, args []string, answer func(context.Co
 	return nil
 }
 
-// one is the object that the arguments mean, and all that hangs together with it.
+// one returns the one object that the arguments mean, and a World with all that is connected with
+// it.
 func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resource.Info, error) {
 	objects, err := a.objects(args)
 	if err != nil {
@@ -81,7 +84,8 @@ func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resou
 	}
 	o := objects[0]
 	if _, ok := w.Graph.Find(whole(o).GetUID()); !ok {
-		return nil, nil, fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be listed", infoOf(o))
+		return nil, nil, fmt.Errorf("%s: it is not among the objects that were listed: it is gone, or its kind cannot be "+
+			"listed", infoOf(o))
 	}
 	return w, o, nil
 }

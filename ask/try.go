@@ -14,8 +14,7 @@ import (
 	"github.com/weir-dev/weir/ask/insight"
 )
 
-// try has the API server try the requests that have to be accepted before an object can go, without
-// effect.
+// try sends the requests that have to be accepted before an object can go as dry runs.
 func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []insight.Trial {
 	trials := w.Trials(uid)
 	client, err := a.client()
@@ -31,8 +30,7 @@ func (a *asking) try(ctx context.Context, w *insight.World, uid types.UID) []ins
 	return trials
 }
 
-// dryRun sends the request of a trial. It is about the object that was read, and no other of that
-// name.
+// dryRun sends the request of a trial, with the uid as a precondition.
 func dryRun(ctx context.Context, client dynamic.Interface, t *insight.Trial) error {
 	objects := client.Resource(t.Resource).Namespace(t.Namespace)
 	if t.Request == insight.Delete {
@@ -44,11 +42,12 @@ func dryRun(ctx context.Context, client dynamic.Interface, t *insight.Trial) err
 	if err != nil {
 		return err
 	}
-	_, err = objects.Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err = objects.Patch(ctx, t.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-// answerOf is an answer of the API server: why it refuses, and what it says, in one line.
+// answerOf returns the reason of a refusal by the API server, and its message in one line.
 func answerOf(err error) (reason metav1.StatusReason, message string) {
 	if err == nil {
 		return "", ""

@@ -44,7 +44,8 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 				return err
 			}
 			say(cmd.OutOrStdout(), "%s", p.URL())
-			say(cmd.ErrOrStderr(), "The page shows %s with your rights, to whoever has this address. Ctrl-C ends it.", options.Cluster)
+			say(cmd.ErrOrStderr(), "The page shows %s with your rights, to whoever has this address. Ctrl-C ends it.",
+				options.Cluster)
 			return p.Serve(ctx)
 		},
 	}
@@ -54,20 +55,19 @@ is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 	return cmd
 }
 
-// page is what the page shows of the cluster of the flags.
+// page returns the options of the page for the selected cluster.
 func (a *asking) page(ctx context.Context) (page.Options, error) {
 	reader, err := a.reader()
 	if err != nil {
 		return page.Options{}, err
 	}
 	reader.Config = rest.CopyConfig(reader.Config)
-	reader.Config.QPS = -1 // an answer is a few requests, and the page has only so many at the same time
+	reader.Config.QPS = -1 // an answer takes few requests, and the page bounds how many are made at the same time
 	client, err := dynamic.NewForConfig(reader.Config)
 	if err != nil {
 		return page.Options{}, err
 	}
-	// A namespace that the context names is what its user works in, and no bound; one that a flag
-	// names is asked for.
+	// The namespace of the context is a default, and does not bound the page; that of a flag does.
 	follower, err := reader.Follow(ctx, *a.flags.Namespace)
 	if err != nil {
 		return page.Options{}, unanswered(err)
@@ -75,10 +75,12 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	running := &components{client: client}
 	return page.Options{
 		Cluster: a.cluster(reader.Config.Host), Flags: a.flagsOf(a.context()), Follower: follower, Policies: reader.Policies,
-		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (
+			*unstructured.Unstructured, error) {
 			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource, object *unstructured.Unstructured) insight.Facts {
+		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource,
+			object *unstructured.Unstructured) insight.Facts {
 			f := factsOf(ctx, client, running, w, kind, object)
 			judge, err := reader.Policies(ctx, w)
 			if err != nil {
@@ -103,7 +105,7 @@ func (a *asking) page(ctx context.Context) (page.Options, error) {
 	}, nil
 }
 
-// cluster is how the user knows the cluster: by the name of the context, or where it is.
+// cluster names the cluster for the user: by the context, or the host.
 func (a *asking) cluster(host string) string {
 	if name := a.context(); name != "" {
 		return fmt.Sprintf("the context %s, %s", name, host)
@@ -111,7 +113,7 @@ func (a *asking) cluster(host string) string {
 	return host
 }
 
-// context is the name of the context; empty if there is none.
+// context returns the name of the context; empty if there is none.
 func (a *asking) context() string {
 	if *a.flags.Context != "" {
 		return *a.flags.Context

@@ -48,7 +48,8 @@ With --as the requests are tried as another user, such as the garbage collector.
 				}
 				answer.WithFlags(a.clusterFlags())
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
-					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes, "tried": answer.Tried, "unread": w.Unread(),
+					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes,
+					"tried": answer.Tried, "unread": w.Unread(),
 				}); done {
 					return err
 				}
@@ -62,11 +63,12 @@ With --as the requests are tried as another user, such as the garbage collector.
 	}
 	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
-	cmd.Flags().BoolVar(&try, "try", false, "also try, as a dry run, the requests that have to succeed before the object can go")
+	cmd.Flags().BoolVar(&try, "try", false, "also try, as a dry run, the requests that have to succeed before the "+
+		"object can go")
 	return cmd
 }
 
-// whyGone says of an object that is not there what is recorded of its deletion, and what took its
+// whyGone says of an object that does not exist what is recorded of its deletion, and what took its
 // place.
 func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
 	ctx := cmd.Context()
@@ -84,12 +86,14 @@ func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) erro
 	}
 	answer, ok := w.Gone(about.Object, about.kindName, events, time.Now())
 	if !ok {
-		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request", notFound)
+		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request",
+			notFound)
 	}
 	defer a.unread(cmd.ErrOrStderr(), w)
 	answer.WithFlags(a.clusterFlags())
 	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
-		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes, "unread": w.Unread(),
+		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes,
+		"unread": w.Unread(),
 	}); done {
 		return err
 	}
