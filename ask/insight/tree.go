@@ -164,14 +164,14 @@ func owns(verdict string) bool {
 	return verdict == "present" || verdict == "waiting" || verdict == "orphaning"
 }
 
-// below is an object with what depends on it, as far as the tree goes.
+// below returns the node for an object, with its dependents as far as the tree goes.
 func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	if t.met[v.UID] {
 		return &Node{Object: objectOf(v), Again: true, Asked: v.UID == t.asked}
 	}
 	n := t.node(v, from)
 	t.met[v.UID] = true
-	if t.above[v.UID] && (!t.down || !t.ring[v.UID]) { // only the way to what is asked about
+	if t.above[v.UID] && (!t.down || !t.ring[v.UID]) { // only the path to the asked object is drawn
 		for _, d := range t.path[v.UID] {
 			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
@@ -189,8 +189,8 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	return n
 }
 
-// content is what a namespace or a definition holds, each object below its owner where that is
-// held, too.
+// content returns the content of a namespace or a definition, each object below an owner that is
+// among it.
 func (t *treeing) content(of *graph.View) (out []*Node) {
 	all := t.world.held(of)
 	slices.SortFunc(all, byRef)
@@ -210,7 +210,7 @@ func (t *treeing) content(of *graph.View) (out []*Node) {
 			return held[o.UID] && owns(o.Verdict)
 		})
 	})
-	draw(func(*graph.View) bool { return true }) // what is left is below a cycle of owners
+	draw(func(*graph.View) bool { return true }) // the rest is in or below a cycle of owners
 	slices.SortFunc(out, func(a, b *Node) int { return byName(&a.Object, &b.Object) })
 	return out
 }
