@@ -11,26 +11,26 @@ import (
 
 type counts = map[schema.GroupResource]int
 
-// What was let through counts for an hour against the limit of its kind of owners, and for ten
-// minutes against that of all kinds together. It is kept in spans of time, so it is an hour less a
-// span at least.
+// Objects that were let through count for an hour against the limit of their kind of owners, and
+// for ten minutes against that of all kinds together. They are kept in spans of time, so it is at
+// least an hour less a span.
 const (
 	span   = 10 * time.Minute
 	spans  = 6
-	recent = 2 // spans, of which the newest has just begun
+	recent = 2 // spans; the newest has just begun
 	window = (spans - 1) * span
 )
 
-// account is what was let through for owners of one kind.
+// account counts what was let through for owners of one kind.
 type account struct {
-	began time.Time      // when the newest span did
+	began time.Time      // when the newest span began
 	past  [spans]passage // the newest first
-	sizes counts         // objects of a kind, most that were seen
-	// follows is what is still to go with objects that were let through.
+	sizes counts         // the most objects of each kind that were seen
+	// follows counts the dependents, still there, of objects that were let through.
 	follows counts
 	charges int       // how many objects were let through
-	pauses  time.Time // until when no more is
-	held    *hold     // nil: it goes on
+	pauses  time.Time // no more are let through until then
+	held    *hold     // nil: the kind is not held
 }
 
 // passage is what was let through within one span.
@@ -41,14 +41,14 @@ type passage struct {
 
 func newPassage() passage { return passage{counts{}, map[types.UID]struct{}{}} }
 
-// hold is a kind of owners whose limit was exceeded.
+// hold is the hold of a kind of owners whose limit was exceeded.
 type hold struct {
 	since time.Time
 	why   string
-	// decided are objects that a person has let through; true once it was asked about.
+	// decided holds the objects that a person has let go; true once one was weighed.
 	decided map[types.UID]bool
-	written bool      // a HeldCollection has said so (Heed)
-	missing time.Time // since when none does; zero: one does
+	written bool      // a HeldCollection was seen that says so (Heed)
+	missing time.Time // since when there is none; zero: there is one
 }
 
 func newAccount(now time.Time) *account {
@@ -59,7 +59,7 @@ func newAccount(now time.Time) *account {
 	return a
 }
 
-// turn forgets what is too long ago.
+// turn drops the spans that are too long ago.
 func (a *account) turn(now time.Time) {
 	for ; now.Sub(a.began) >= span; a.began = a.began.Add(span) {
 		copy(a.past[1:], a.past[:])
@@ -67,10 +67,10 @@ func (a *account) turn(now time.Time) {
 	}
 }
 
-// idle tells whether an account says nothing any more.
+// idle reports whether an account says nothing any more.
 func (a *account) idle(now time.Time) bool { return a.held == nil && now.Sub(a.began) >= spans*span }
 
-// lets tells whether an object was let through.
+// lets reports whether an object was let through.
 func (a *account) lets(uid types.UID) bool {
 	for i := range a.past {
 		if _, let := a.past[i].let[uid]; let {
@@ -80,17 +80,18 @@ func (a *account) lets(uid types.UID) bool {
 	return false
 }
 
-// expects tells whether an object follows one that was let through.
+// expects reports whether an object follows one that was let through.
 func (a *account) expects(o graph.Ref, i graph.Inference) bool {
 	return i.Inherited && a.follows[o.Kind] > 0
 }
 
-// passes tells whether an object was let through, or follows one that was.
+// passes reports whether an object was let through, or follows one that was.
 func (a *account) passes(o graph.Ref, i graph.Inference) bool {
 	return a.lets(o.UID) || a.expects(o, i)
 }
 
-// letThrough takes in that an object is, after some of which all others wait for a moment.
+// letThrough records that an object was let through. After each looksAround of them it begins a
+// Pause.
 func (a *account) letThrough(now time.Time, uid types.UID) {
 	a.past[0].let[uid] = struct{}{}
 	if a.charges++; a.charges%looksAround == 0 {
@@ -98,7 +99,7 @@ func (a *account) letThrough(now time.Time, uid types.UID) {
 	}
 }
 
-// count takes in what goes with an object.
+// count adds what goes with an object.
 func (a *account) count(o graph.Ref, weight []graph.Counted) {
 	add(a.past[0].weight, weight)
 	a.follow(o.Kind, weight)
@@ -110,8 +111,8 @@ func add(to counts, weight []graph.Counted) {
 	}
 }
 
-// comesTo is what goes with an object, and with the others that are to go for the same kind of
-// owners, if they were looked for.
+// comesTo returns what goes with an object, and with all others that load has for the same kind of
+// owners.
 func (a *account) comesTo(o graph.Ref, load Load) counts {
 	sum := counts{}
 	add(sum, load.Weight)
@@ -123,7 +124,7 @@ func (a *account) comesTo(o graph.Ref, load Load) counts {
 	return sum
 }
 
-// addTo adds what was let through within the newest spans to a sum, and the sizes of kinds.
+// addTo adds what was let through within the newest spans to sum, and the sizes of kinds to sizes.
 func (a *account) addTo(sum, sizes counts, newest int) {
 	for _, p := range a.past[:newest] {
 		for k, n := range p.weight {
@@ -135,7 +136,7 @@ func (a *account) addTo(sum, sizes counts, newest int) {
 	}
 }
 
-// follow expects what goes with an object of a kind.
+// follow adds the dependents that go with an object of a kind to follows.
 func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
 	for _, f := range weight {
 		n := f.Count
@@ -148,7 +149,7 @@ func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
 	}
 }
 
-// followed takes in that one of those went that follow.
+// followed removes one object from follows.
 func (a *account) followed(kind schema.GroupResource) {
 	if n := a.follows[kind]; n > 1 {
 		a.follows[kind] = n - 1
@@ -157,8 +158,7 @@ func (a *account) followed(kind schema.GroupResource) {
 	}
 }
 
-// forget has nothing go any more because it was let through, or follows what was. How much it was
-// goes on counting.
+// forget voids what was let through, with all that follows it. Its amount still counts.
 func (a *account) forget() {
 	clear(a.follows)
 	for i := range a.past {
@@ -166,7 +166,7 @@ func (a *account) forget() {
 	}
 }
 
-// decided tells whether a person has let an object go, and whether it was weighed since.
+// decided reports whether a person has let an object go, and whether it was weighed since.
 func (a *account) decided(uid types.UID) (weighed, decided bool) {
 	if a.held == nil {
 		return false, false

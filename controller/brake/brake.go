@@ -20,57 +20,58 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// mostWeighed bounds the references that are looked at to know what goes with objects: more than
-// any limit that makes sense.
+// mostWeighed bounds the references that are followed to weigh objects. It is more than any limit
+// that makes sense.
 const mostWeighed = 20_000
 
-// Reporter tells users.
+// Reporter sends Events.
 type Reporter interface {
-	// CollectionHeld says in an Event on a HeldCollection that something is held, or what became of
-	// a decision.
+	// CollectionHeld sends an Event on a HeldCollection: something is held, or a decision had an
+	// effect.
 	CollectionHeld(name string, uid types.UID, warning bool, text string)
 }
 
-// Options are what a Brake needs to know.
+// Options are the options of New.
 type Options struct {
 	Limits Limits
-	// Beside: another collector deletes, and Guard holds it.
+	// Beside: another collector deletes, and a Guard holds it.
 	Beside bool
 	Store  *follow.Store
 	Client dynamic.Interface // for HeldCollections
-	// Record is where ConfigMaps are in Weir's own namespace, one of which records what was asked
-	// for and is not done; nil: nothing is recorded.
+	// Record is the ConfigMaps of Weir's own namespace. One of them records requested deletions that
+	// are not finished; nil: nothing is recorded.
 	Record   typedcorev1.ConfigMapInterface
 	Reporter Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
 
-// Brake holds what would go beyond the limits.
+// Brake holds what would exceed the limits.
 type Brake struct {
 	Options
 	metrics *metrics
-	// requeue has garbage be decided about once more, requeueRequested what was deleted by request.
+	// requeue has garbage decided about again; requeueRequested does so with what was deleted by
+	// request.
 	requeue, requeueRequested func(types.UID)
-	endings                   *endings      // from Recall on
-	begun                     chan struct{} // has one element when something begins to be held
+	endings                   *endings      // set by Recall
+	begun                     chan struct{} // has one element when a hold begins
 
 	mu     sync.Mutex
 	ledger *Ledger
 	requested
 	discarded discarded
-	history   int  // how often it went back
-	keeps     bool // HeldCollections, which say what was held in the history that it went back to
-	unsure    bool // that is to be read, before anything else goes by inference
+	history   int  // how often the API server's history went back
+	keeps     bool // this process reads HeldCollections again when the history went back
+	unsure    bool // nothing is deleted by inference until they are read
 }
 
-// New makes one. Nothing is sent yet.
+// New returns a Brake. It sends nothing.
 func New(o Options) *Brake {
 	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1),
 		ledger: NewLedger(o.Limits, o.Beside), requested: newRequested(), discarded: discarded{}}
 }
 
-// Rewound is told that the history of the API server went back.
+// Rewound is called when the API server's history went back.
 func (b *Brake) Rewound(string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,13 +82,16 @@ func (b *Brake) Rewound(string) {
 	clear(b.discarded)
 }
 
-// Allows tells whether an object may be deleted, or after what time that is to be asked again, if
-// it is not held. It has the graph pass on why the object goes, to what depends on it.
+// Allows reports whether an object may be deleted. If it is neither allowed nor held, again is
+// after what time to ask again. If it may be, its dependents in the graph inherit the inference by
+// which it is deleted.
 func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) { return b.allows(a, nil) }
 
-// allows is Allows where others may be known that are to go for the same kind of owners, and that
-// the graph does not show to be garbage.
-func (b *Brake) allows(a graph.Action, others func(schema.GroupResource) []graph.Ref) (yes bool, again time.Duration) {
+// allows is Allows. others returns objects that are to go for the same kind of owners and that the
+// graph does not show to be garbage; it may be nil.
+func (b *Brake) allows(
+	a graph.Action, others func(schema.GroupResource) []graph.Ref,
+) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
 	}
@@ -108,7 +112,7 @@ func (b *Brake) allows(a graph.Action, others func(schema.GroupResource) []graph
 	return true, 0
 }
 
-// Proceeds tells whether a person has decided that an object goes.
+// Proceeds reports whether a person has let an object go.
 func (b *Brake) Proceeds(a graph.Action) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,10 +147,10 @@ func (b *Brake) ask(a graph.Action, others func(schema.GroupResource) []graph.Re
 	return answer
 }
 
-// Going is told of each object that a watch shows to be gone, before the graph is. Beside another
-// collector it counts what that has deleted by inference, be it that another process was asked. So
-// each process counts what any of them lets through, as long as it sees the ends of owners before
-// those of dependents.
+// Going is called with each object that a watch shows to be gone, before the graph is. Beside
+// another collector it counts deletes by inference, also those about which another process was
+// asked. So each process counts what any of them lets through, as long as it sees the ends of
+// owners before those of dependents.
 func (b *Brake) Going(uid types.UID) {
 	if !b.Beside || b.Limits.Off() {
 		return
@@ -154,7 +158,8 @@ func (b *Brake) Going(uid types.UID) {
 	var a graph.Action
 	var load Load
 	b.Store.Read(func(g *graph.Graph) {
-		if basis := g.BasisOf(uid); basis.Settled && basis.Inference.Conclusion != graph.Asked && !isCollectorCanary(basis.Object) {
+		basis := g.BasisOf(uid)
+		if basis.Settled && basis.Inference.Conclusion != graph.Asked && !isCollectorCanary(basis.Object) {
 			a = deleteFor(basis)
 			load = loadOf(g, a, b.Limits, false, nil)
 		}
@@ -166,7 +171,7 @@ func (b *Brake) Going(uid types.UID) {
 	why := b.ledger.Went(time.Now(), a, load)
 	b.mu.Unlock()
 	if why == "" || !b.stands(a.Inferred.Owners, uid) {
-		return // there is nothing to hold, and what comes is counted with what went
+		return // nothing is left to hold; what comes later is counted with what went
 	}
 	b.mu.Lock()
 	began := b.ledger.Exceeded(time.Now(), a.Inferred.Owners, why)
@@ -176,31 +181,32 @@ func (b *Brake) Going(uid types.UID) {
 	}
 }
 
-// stands tells whether something is to go for a kind of owners, beside one object.
+// stands reports whether an object other than beside is to go for a kind of owners.
 func (b *Brake) stands(owners schema.GroupResource, beside types.UID) bool {
 	var all []graph.Ref
 	b.Store.Read(func(g *graph.Graph) { all = g.Suspects(owners, 2) })
 	return slices.ContainsFunc(all, func(o graph.Ref) bool { return o.UID != beside })
 }
 
-// isCollectorCanary: Weir plants that ConfigMap for the other collector to delete.
+// isCollectorCanary reports whether o is the ConfigMap that Weir creates for the other collector to
+// delete.
 func isCollectorCanary(o graph.Ref) bool {
 	return o.Kind == kinds.ConfigMaps && o.Name == v1beta1.CollectorCanary
 }
 
-// deleteFor is what another collector does.
+// deleteFor returns the action of another collector that deletes an object.
 func deleteFor(b graph.Basis) graph.Action {
 	return graph.Action{Verb: graph.Delete, Object: b.Object, Dependents: b.Dependents, Inferred: b.Inference}
 }
 
-// begins says that a kind of owners has begun to be held, at an object.
+// begins logs that a kind of owners is held from now on, and with which object that began.
 func (b *Brake) begins(at graph.Action) {
 	b.Log.Info("held: Weir did not see the delete of an owner", "name", at.Inferred.Owners.String(),
 		"because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
 	b.wake()
 }
 
-// wake has the HeldCollections looked after at once.
+// wake has Run look at once.
 func (b *Brake) wake() {
 	select {
 	case b.begun <- struct{}{}:
@@ -208,7 +214,8 @@ func (b *Brake) wake() {
 	}
 }
 
-// loadOf is what goes with an object, and around it, with more that is to go for its kind of owners.
+// loadOf weighs an object. With around it also returns all that is to go for the same kind of
+// owners, including more.
 func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.Ref) Load {
 	load := Load{Sizes: counts{}}
 	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
@@ -224,7 +231,7 @@ func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.
 	return load
 }
 
-// othersOf are the objects that are to go for a kind of owners, with more of them.
+// othersOf returns the objects that are to go for a kind of owners, including more.
 func othersOf(g *graph.Graph, owners schema.GroupResource, l Limits, more []graph.Ref) []graph.Ref {
 	all := g.Suspects(owners, l.Most+1)
 	there := map[types.UID]bool{}
@@ -239,7 +246,7 @@ func othersOf(g *graph.Graph, owners schema.GroupResource, l Limits, more []grap
 	return all
 }
 
-// Deleted takes in that an object was deleted.
+// Deleted records that an object was deleted.
 func (b *Brake) Deleted(a graph.Action) {
 	if a.Inferred.Conclusion == graph.Asked {
 		return
@@ -249,8 +256,8 @@ func (b *Brake) Deleted(a graph.Action) {
 	b.ledger.Gone(a)
 }
 
-// Run keeps the HeldCollections until ctx ends, after Begin. requeue is told of each object that a person lets
-// go, requested of those among them that were deleted by request.
+// Run keeps the HeldCollections until ctx ends, after Begin. requeue is called with each object
+// that a decision lets go or keeps, or requested with it if it was deleted by request.
 func (b *Brake) Run(ctx context.Context, requeue, requested func(types.UID)) {
 	b.requeue, b.requeueRequested = requeue, requested
 	k := keeper{Brake: b, failing: rate.Sometimes{Interval: failureEvery}, records: map[cause]*record{}}

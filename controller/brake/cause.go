@@ -6,14 +6,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// cause is what a HeldCollection is about: what is inferred about the owners of a kind, or
-// deletions of a kind that were asked for.
+// cause is what a HeldCollection is about: inference about the owners of a kind, or requested
+// deletions of a kind.
 type cause struct {
 	kind      schema.GroupResource
 	requested bool
 }
 
-// String is the name of the HeldCollection.
+// String returns the name of the HeldCollection.
 func (c cause) String() string {
 	if c.requested {
 		return v1beta1.HeldRequested + c.kind.String()
@@ -21,10 +21,10 @@ func (c cause) String() string {
 	return c.kind.String()
 }
 
-// causeOf is what a HeldCollection is about.
+// causeOf returns what a HeldCollection is about.
 func causeOf(h *v1beta1.HeldCollection) cause {
 	if c := h.Status.Cause; c.Resource != "" {
 		return cause{schema.GroupResource{Group: c.Group, Resource: c.Resource}, c.Type == v1beta1.HeldForRequest}
 	}
-	return cause{kind: schema.ParseGroupResource(h.Name)} // who wrote the status left it out: in doubt more is held
+	return cause{kind: schema.ParseGroupResource(h.Name)} // the status does not say: in doubt more is held
 }

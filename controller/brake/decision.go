@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// decide carries out what a person has decided, once, and tells whether something has changed.
+// decide carries out a person's decision, once, and reports whether the record has changed.
 func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	proceeds := spec.Decision == v1beta1.ProceedHeld
 	if !proceeds && spec.Decision != v1beta1.DiscardHeld || spec == r.applied {
@@ -41,7 +41,7 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	return true
 }
 
-// undoable says why a decision about some objects cannot be carried out; "" if it can.
+// undoable returns why a decision about some objects cannot be carried out; "" if it can.
 func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string {
 	switch {
 	case r.requested && spec.Decision == v1beta1.DiscardHeld:
@@ -53,8 +53,8 @@ func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string 
 	return ""
 }
 
-// carryOut lets objects go, or keeps them, unless the history has gone back since it was looked at:
-// that voids decisions.
+// carryOut lets objects go, or keeps them. It does nothing and returns false if the history went
+// back since this look began, which voids decisions.
 func (k *keeper) carryOut(r *record, items []item, proceeds bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// discarded is garbage that a person has decided to keep, by the kind of owners for which it was
-// held. It is in here until it names no owner any more that is gone, and the hold lasts as long:
-// otherwise it would be garbage like any other by then.
+// discarded holds the garbage that a person has decided to keep, by the kind of owners for which it
+// was held. An object stays in it until it names no owner that is gone, and the hold lasts as long.
+// Otherwise the object would be ordinary garbage then.
 type discarded map[types.UID]schema.GroupResource
 
-// discards has an object that a person has decided to keep be released from its owners, as one that
-// a policy protects; false for any other. It counts for the version that was decided about: an edit
-// has it asked about once more.
+// discards reports whether a person has decided to keep an object, and then has it released from
+// its owners like one that a policy protects. That is about this version of the object: after an
+// edit it is asked about again.
 func (b *Brake) discards(a graph.Action) bool {
 	b.mu.Lock()
 	owners, yes := b.discarded[a.Object.UID]
@@ -29,8 +29,8 @@ func (b *Brake) discards(a graph.Action) bool {
 	return yes
 }
 
-// releasing is how many objects that were discarded for a kind of owners are not released yet. The
-// others are forgotten.
+// releasing returns how many objects that were discarded for a kind of owners are not released yet,
+// and forgets the others.
 func (b *Brake) releasing(owners schema.GroupResource) (n int) {
 	var all []types.UID
 	b.mu.Lock()

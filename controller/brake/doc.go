@@ -1,17 +1,17 @@
-// Package brake limits what is deleted without having been asked for.
+// Package brake limits what is deleted although nobody was seen to ask for it.
 //
-// Whoever deletes an owner asks for its dependents to go, and the watch shows that. What is
-// inferred is another matter: a live read that finds no owner, a definition that went with all its
-// instances, a reference that was written when its owner had gone. If that is wrong, it is wrong
-// for many objects at once: a backup that was restored, an API that lost its storage, a controller
-// that writes nonsense. So what is inferred about the owners of one kind is counted, and past a
-// limit it is held: nothing more is deleted for it, and all else goes on.
+// A client that deletes an owner asks for its dependents to be deleted, and the watch shows that.
+// Other garbage is inferred: a live read finds no owner, a definition went with all its instances,
+// a reference was written when its owner had gone. If that is wrong, it is wrong for many objects
+// at once: a backup was restored, an API lost its storage, a controller writes nonsense. So inferred
+// deletes are counted by the kind of the owners. Past a limit the kind is held: nothing more is
+// deleted for it, and all else goes on.
 //
-// Ledger is the bookkeeping, without a clock or a lock. Brake has the lock around it, under which
-// nothing can block; its goroutines are the caller's: Run keeps a HeldCollection for each kind of
-// owner of which something is held, and reads there what a person decides; Remember records which
-// owners were seen to be deleted, and Recall takes that in.
+// Ledger does the counting, and has no clock and no lock. Brake has the lock, under which nothing
+// can block. Its goroutines are the caller's. Run keeps a HeldCollection for each kind of owners
+// that is held, and reads people's decisions there. Remember records which owners were seen to be
+// deleted, and Recall reads that record after a restart.
 //
-// Where another collector deletes, a Guard answers for each of its deletes, in the webhook. Heed,
-// whose one goroutine is the caller's, has a process hold what the leader's HeldCollections say.
+// Where another collector deletes, a Guard in the webhook answers for each of its deletes. Heed
+// runs in the caller's goroutine, and has a process hold what the leader's HeldCollections say.
 package brake

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// seeEvery is how soon an owner that was seen to be deleted is recorded; recordEvery is how
-	// often the record is written at most, and later the larger it is: recordRate bytes in that
-	// time.
+	// seeEvery is how soon the delete of an owner is recorded. recordEvery is the least time between
+	// two writes of the record; for a larger record it is the time that recordRate bytes each take.
 	seeEvery, recordEvery, recordRate = 100 * time.Millisecond, time.Second, 64 << 10
-	// smallest is the share of the limits below which nothing is recorded: so little is not held.
+	// smallest: nothing is recorded while fewer dependents are left than this fraction of the limits,
+	// because so few are not held.
 	smallest = 10
 
 	ownersKey = "owners"
@@ -37,15 +37,15 @@ const (
 		"hold it otherwise. Deleting or changing this ConfigMap deletes nothing."
 )
 
-// endings records which owners were seen to be deleted while objects that they left are still
-// there. A process that is killed in the middle of a cascade saw that a client asked for it, and
-// the next one cannot: it finds by reads that the owners are gone, and would hold the rest.
+// endings records which owners were seen to be deleted while dependents are left. A process that is
+// killed within a cascade saw that a client asked for it; the next one did not. That one finds by
+// reads that the owners are gone, and would hold the rest.
 type endings struct {
 	*Brake
 	recalled bool
-	history  int            // of what is recorded
-	recorded map[owner]int  // references to owners, as the API server has it
-	empty    time.Time      // since when there is nothing to record; zero: there is
+	history  int            // the history of what is recorded
+	recorded map[owner]int  // references to each owner, as the API server has it
+	empty    time.Time      // since when there is nothing to record; zero: there is something
 	failing  rate.Sometimes // logs a failure
 }
 
@@ -54,11 +54,11 @@ type owner struct {
 	uid  types.UID
 }
 
-// records tells whether anything is recorded.
+// records reports whether anything is recorded.
 func (b *Brake) records() bool { return b.Record != nil && !b.Beside && !b.Limits.Off() }
 
-// Recall takes in what the process before recorded, once every kind has been listed. If that cannot
-// be read now, Remember reads it later.
+// Recall reads what the process before recorded, after every kind has been listed. If that fails,
+// Remember retries it.
 func (b *Brake) Recall(ctx context.Context) {
 	b.endings = &endings{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
 	if b.records() {
@@ -91,7 +91,7 @@ func (e *endings) recall(ctx context.Context) {
 	e.history = e.Brake.history
 	e.mu.Unlock()
 	e.recalled, e.recorded = true, map[owner]int{}
-	if err != nil { // there is none
+	if err != nil { // there is no record
 		return
 	}
 	all := parseOwners(o.Data[ownersKey])
@@ -104,7 +104,7 @@ func (e *endings) recall(ctx context.Context) {
 	}
 }
 
-// parseOwners reads the lines of a record that are whole.
+// parseOwners parses a record, and skips lines that are cut off.
 func parseOwners(text string) (all []graph.Remembered) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -119,7 +119,7 @@ func parseOwners(text string) (all []graph.Remembered) {
 	return all
 }
 
-// look records what has ended since, and says when to look again.
+// look records which owners have been deleted since, and returns when to look again.
 func (e *endings) look(ctx context.Context) time.Duration {
 	if e.recalled {
 		return e.record(ctx)
@@ -137,7 +137,7 @@ func (e *endings) record(ctx context.Context) time.Duration {
 	e.Store.Read(func(g *graph.Graph) {
 		ended = g.EndedOwners(min(e.Limits.Most, e.Limits.Objects)/smallest, mostWeighed)
 	})
-	if len(ended) > graph.MostRemembered { // what others left may be held
+	if len(ended) > graph.MostRemembered { // dependents of the others may be held
 		slices.SortStableFunc(ended, func(a, b graph.EndedOwner) int { return cmp.Compare(b.References, a.References) })
 		ended = ended[:graph.MostRemembered]
 	}
@@ -160,9 +160,9 @@ func (e *endings) record(ctx context.Context) time.Duration {
 	return max(again, recordEvery, recordEvery*time.Duration(len(text))/recordRate)
 }
 
-// outdated tells whether the record has to be written: an owner is missing, or more refers to one
-// than it says. What is in it beyond that does no harm, and goes when nothing has been there to
-// record for a while.
+// outdated reports whether the record has to be written, because it lacks an owner, or more
+// references are left than it says. Surplus entries do no harm. They are removed when there has
+// been nothing to record for a while.
 func (e *endings) outdated(ended []graph.EndedOwner) bool {
 	if len(ended) > 0 {
 		e.empty = time.Time{}
@@ -176,8 +176,8 @@ func (e *endings) outdated(ended []graph.EndedOwner) bool {
 	return len(e.recorded) > 0 && time.Since(e.empty) >= calm
 }
 
-// write replaces the record, whoever wrote it: a process that no longer leads may write once more,
-// which this one replaces with its next.
+// write replaces the record, whoever wrote it. A process that no longer leads may write once more,
+// which the next write of this one replaces.
 func (e *endings) write(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

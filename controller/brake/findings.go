@@ -19,16 +19,16 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// findings are what the graph says of a cause that is held.
+// findings are what the graph shows of a cause that is held.
 type findings struct {
-	uids     []types.UID // of what waits for a decision, sorted
-	counted  counted     // with how much, of deletions that were asked for
-	going    int         // objects of which it was decided what becomes of them, and it has not yet
-	open     int         // owners of which it is not known whether they are there
-	digest   string      // of what waits; "" if there is nothing
+	uids     []types.UID // of the objects that wait for a decision, sorted
+	counted  counted     // with how many objects each requested deletion goes
+	going    int         // objects about which a decision is not carried out yet
+	open     int         // owners of which it is not known whether they exist
+	digest   string      // of uids; "" if there are none
 	because  map[graph.Conclusion]int
-	weight   counts // what goes, in all
-	complete bool   // and no more
+	weight   counts // what would be deleted in all
+	complete bool   // weight is all, and not only a lower bound
 	samples  []graph.Inferred
 	since    time.Time
 	why      string
@@ -36,11 +36,12 @@ type findings struct {
 
 const (
 	mostSamples, mostKinds = 10, 20
-	// perWeighing is how many objects are weighed under one lock.
+	// perWeighing is how many objects are weighed under one lock of the graph.
 	perWeighing = 2000
 )
 
-// find looks for what is held for a kind of owners. While everything is listed again nothing is known.
+// find returns what is held for a kind of owners. While everything is being listed again nothing is
+// known.
 func (b *Brake) find(owners schema.GroupResource) findings {
 	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
 	if b.Store.Rewound() != "" {
@@ -64,7 +65,7 @@ func (b *Brake) find(owners schema.GroupResource) findings {
 	return f
 }
 
-// inferred are some of the objects that are garbage by inference about owners of a kind; see
+// inferred returns some of the objects that are garbage by inference about owners of a kind; see
 // graph.InferredFrom.
 func (b *Brake) inferred(owners schema.GroupResource, from uint32) (found []graph.Inferred, open int, next uint32) {
 	b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, from) })
@@ -84,11 +85,11 @@ func (b *Brake) weigh(f *findings) {
 			f.complete = f.complete && complete
 		})
 	}
-	f.complete = f.complete && len(f.uids) <= perWeighing // what two pieces own together is counted with neither
+	f.complete = f.complete && len(f.uids) <= perWeighing // objects that two pieces own together are counted with neither
 }
 
-// divide finds which among objects wait for a decision, and how many go by one. What was discarded
-// does neither.
+// divide returns the objects that wait for a decision, and how many go by one. Discarded objects
+// are in neither.
 func (b *Brake) divide(found []graph.Inferred) (waiting []graph.Inferred, going int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +115,7 @@ func (f *findings) take(found []graph.Inferred) {
 	}
 }
 
-// any tells whether something is held, goes by a decision, or may turn out to be held.
+// any reports whether something is held, goes by a decision, or may turn out to be held.
 func (f *findings) any() bool { return len(f.uids) > 0 || f.going > 0 || f.open > 0 }
 
 func (f *findings) objects() int64 {
@@ -125,10 +126,12 @@ func (f *findings) objects() int64 {
 	return int64(n)
 }
 
-// Names of conclusions, and what they say, for people.
+// names are the conclusions in the API, and sentences say them to people.
 var (
 	names = map[graph.Conclusion]v1beta1.HeldConclusion{
-		graph.OwnerNotFound: "OwnerNotFound", graph.DefinitionGone: "DefinitionGone", graph.ReferenceEdited: "ReferenceEdited",
+		graph.OwnerNotFound:   "OwnerNotFound",
+		graph.DefinitionGone:  "DefinitionGone",
+		graph.ReferenceEdited: "ReferenceEdited",
 	}
 	sentences = map[graph.Conclusion]string{
 		graph.OwnerNotFound:   "their owners were not found, and were not seen to be deleted",
@@ -137,7 +140,7 @@ var (
 	}
 )
 
-// status is what a HeldCollection is to say, at a time.
+// status returns the status that a HeldCollection should have.
 func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(f.since.Truncate(time.Second))
@@ -161,13 +164,14 @@ func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.
 	}
 	for _, s := range f.samples {
 		st.Samples = append(st.Samples, v1beta1.HeldSample{
-			Group: s.Kind.Group, Resource: s.Kind.Resource, Namespace: s.Namespace, Name: cut(s.Name, 253), Why: cut(s.Why, 1024),
+			Group: s.Kind.Group, Resource: s.Kind.Resource, Namespace: s.Namespace,
+			Name: cut(s.Name, 253), Why: cut(s.Why, 1024),
 		})
 	}
 	return st
 }
 
-// condition says whether something waits for a decision.
+// condition returns the condition Held: whether something waits for a decision.
 func (r *record) condition() metav1.Condition {
 	held := metav1.Condition{Type: v1beta1.ConditionHeld, Message: r.message()}
 	switch f := &r.seen; {
@@ -185,7 +189,7 @@ func (r *record) condition() metav1.Condition {
 
 func (f *findings) conclusions() []graph.Conclusion { return slices.Sorted(maps.Keys(f.because)) }
 
-// message says what is held, why, and what a person can do.
+// message returns what is held, why, and what a person can do.
 func (r *record) message() string {
 	f := &r.seen
 	var parts []string
@@ -224,7 +228,7 @@ func (r *record) message() string {
 	return cut(strings.Join(parts, " "), 2048)
 }
 
-// cut shortens a text to what the schema allows, in characters.
+// cut shortens a text to most characters, as the schema allows.
 func cut(s string, most int) string {
 	r := []rune(s)
 	if len(r) <= most {
@@ -233,7 +237,7 @@ func cut(s string, most int) string {
 	return string(r[:most-1]) + "…"
 }
 
-// patchOf is a status as a merge patch: what it leaves out is taken away.
+// patchOf returns a status as a merge patch. Fields that are not set are removed.
 func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 	patch := map[string]any{"cause": nil, "conclusions": nil, "conditions": nil, "digest": nil, "held": nil,
 		"objects": nil, "kinds": nil, "samples": nil}
@@ -247,7 +251,7 @@ func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 	return patch, nil
 }
 
-// tell has people hear of what is held, when it begins to be, and of decisions.
+// tell sends Events when something begins to be held, and about decisions.
 func (k *keeper) tell(r *record, uid types.UID) {
 	name := r.String()
 	if !r.told && len(r.seen.uids) > 0 {

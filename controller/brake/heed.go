@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// own is how long what only this process holds stays held: the leader writes a HeldCollection
-	// within seconds, or does not hold it.
+	// own is how long a hold of this process alone lasts. The leader writes a HeldCollection within
+	// seconds, or does not hold it.
 	own = time.Minute
-	// missed is how long a HeldCollection has to be missing before what it held is not held any
-	// more: whoever deletes one decides nothing, and the leader makes it again within seconds, by
-	// two requests.
+	// missed is how long a HeldCollection has to be missing before its hold ends. A client that
+	// deletes one decides nothing, and the leader creates it again within seconds, by two requests.
 	missed = 15 * time.Second
 )
 
-// Heed has this process hold what the leader does, until ctx ends, after Begin. It is for processes
-// that do not keep HeldCollections. What this process holds by itself counts until the leader has had time to
-// hold it, too: no user is told of it otherwise.
+// Heed has this process hold what the leader's HeldCollections say, until ctx ends, after Begin. It
+// is for processes that do not keep HeldCollections. A hold of this process alone lasts until the
+// leader has had time to hold it, too, because only the leader tells users.
 func (b *Brake) Heed(ctx context.Context) {
 	h := heeder{Brake: b, failing: rate.Sometimes{Interval: failureEvery}}
 	tick := time.NewTicker(lookEvery)
@@ -62,7 +61,7 @@ func (h *heeder) look(ctx context.Context) {
 	h.unsure = history != h.history
 }
 
-// heed takes over what HeldCollections say. One without a status was made by another client, and
+// heed takes over what HeldCollections say. One without a status was created by another client, and
 // holds nothing.
 func (b *Brake) heed(now time.Time, items []v1beta1.HeldCollection) {
 	written := map[schema.GroupResource]time.Time{}
@@ -79,13 +78,14 @@ func (b *Brake) heed(now time.Time, items []v1beta1.HeldCollection) {
 	}
 }
 
-// change is what becomes of a kind of owners when HeldCollections are read.
+// change is a hold that began or ended when HeldCollections were read.
 type change struct {
 	owners schema.GroupResource
 	what   string
 }
 
-// Heed holds what is written, and ends what is not written any more, or was not for a time.
+// Heed holds the kinds of owners that are written, and ends holds that are not written any more, or
+// were not in time.
 func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time) (changes []change) {
 	for c, since := range written {
 		acc := l.kinds[c]
@@ -112,7 +112,7 @@ func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time)
 			}
 			l.Ends(c)
 			changes = append(changes, change{c, "no HeldCollection holds it any more"})
-		} else { // no person has decided anything, so what it let through goes on counting
+		} else { // nobody has decided anything, so what was let through still counts
 			acc.held = nil
 			changes = append(changes, change{c, "only this webhook held it, for a minute, and there is no HeldCollection: the controller has counted less, for example because it was restarted. What the collector asks about may be held again, for an hour at most; to end that sooner, restart the webhook"})
 		}

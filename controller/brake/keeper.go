@@ -24,36 +24,36 @@ import (
 const (
 	// lookEvery is how soon a decision is seen.
 	lookEvery = 2 * time.Second
-	// countEvery is how often what is held is counted, at most: it costs a walk over the graph, of
-	// which it takes a fiftieth.
+	// countEvery is the least time between two counts of what is held. A count walks over the graph,
+	// and may take one part in countShare of the time.
 	countEvery, countShare = 5 * time.Second, 50
-	// calm is for how long nothing may be held before a hold ends.
+	// calm is how long nothing has to be held before a hold ends.
 	calm = 10 * time.Second
 	// requestTimeout bounds a request; failureEvery is how often a failure is logged.
 	requestTimeout, failureEvery = 10 * time.Second, time.Minute
 )
 
-// Resource is the kind of HeldCollections.
+// Resource is the resource of HeldCollections.
 var Resource = v1beta1.GroupVersion.WithResource("heldcollections")
 
 // keeper keeps a HeldCollection for each cause that is held.
 type keeper struct {
 	*Brake
 	records map[cause]*record
-	history int            // how often it had gone back
+	history int            // Brake.history at the begin of this look
 	failing rate.Sometimes // logs a failure
 	refused refusal
 }
 
-// refusal remembers since when the API server has had no other answer than that there are no
-// HeldCollections, or that they may not be read.
+// refusal is since when every answer of the API server was that there are no HeldCollections, or
+// that they may not be read.
 type refusal struct{ since time.Time }
 
-// refusedFor is for how long that has to be the only answer before it is believed: an API server
-// that starts says so to every client.
+// refusedFor is how long that has to be the only answer before it is believed. An API server that
+// starts answers so to every client.
 const refusedFor = time.Minute
 
-// by takes in an answer, and tells whether it is believed.
+// by records an answer, and reports whether the refusal is believed.
 func (r *refusal) by(err error) bool {
 	switch {
 	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
@@ -64,8 +64,8 @@ func (r *refusal) by(err error) bool {
 	return !r.since.IsZero() && time.Since(r.since) >= refusedFor
 }
 
-// undefined tells whether there are no HeldCollections because their kind is not defined: an API
-// server that starts may not know yet of one that is.
+// undefined reports whether HeldCollections cannot be listed because their CRD does not exist. An
+// API server that starts may not serve them yet.
 func (b *Brake) undefined(ctx context.Context, err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -76,36 +76,38 @@ func (b *Brake) undefined(ctx context.Context, err error) bool {
 	return apierrors.IsNotFound(err)
 }
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // record is what the keeper knows of one cause.
 type record struct {
 	cause
 	seen    findings
-	sets    *sets     // nil: it is not known yet what had been decided before
-	next    time.Time // when it is counted again
+	sets    *sets     // nil: decisions made before are not known yet
+	next    time.Time // when to count again
 	empty   time.Time // since when nothing was held; zero: something is
-	ended   bool      // nothing is held any more, and the object is to go
+	ended   bool      // nothing is held any more, and the HeldCollection is to be deleted
 	told    bool
 	applied v1beta1.HeldCollectionSpec // the last decision that was carried out
-	outcome string                     // of the last decision
-	// outcomeTold is what people have heard of decisions.
+	outcome string                     // what the last decision did
+	// outcomeTold is the last outcome that an Event said.
 	outcomeTold string
-	// written is the status as it was to be last, and stored as the API server had it then, which
-	// may know fewer fields. What differs from either is written again: other clients may have
-	// changed it, or made the object again without.
+	// written is the status that was last written, and stored what the API server made of it, which
+	// may know fewer fields. If either differs it is written again: other clients may have changed the
+	// status, or created the object again without.
 	written, stored *v1beta1.HeldCollectionStatus
 }
 
-// Begin has nothing go by inference before Run, or Heed, has read what is held.
+// Begin has nothing deleted by inference until Run, or Heed, has read what is held.
 func (b *Brake) Begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keeps, b.unsure = true, true
 }
 
-// again reads what was held before Weir was restarted, or in the history that the API server's went
-// back to, and tells whether that is known.
+// again reads what was held before a restart of Weir, or in the history that the API server went
+// back to, and reports whether that is known.
 func (k *keeper) again(ctx context.Context) bool {
 	k.mu.Lock()
 	unsure, history := k.unsure, k.Brake.history
@@ -142,8 +144,8 @@ func (b *Brake) resume(items []v1beta1.HeldCollection, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range items {
-		// Who may write the status is Weir; an object without was made by another client, and is to
-		// hold nothing.
+		// Only Weir writes the status. An object without one was created by another client, and holds
+		// nothing.
 		if since := items[i].Status.Since; since != nil {
 			c := causeOf(&items[i])
 			if c.requested { // finalizers hold those
@@ -162,7 +164,7 @@ func (b *Brake) resume(items []v1beta1.HeldCollection, why string) {
 	}
 }
 
-// list reads all HeldCollections.
+// list lists all HeldCollections.
 func (b *Brake) list(ctx context.Context) ([]v1beta1.HeldCollection, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -179,7 +181,7 @@ func (b *Brake) list(ctx context.Context) ([]v1beta1.HeldCollection, error) {
 	return items, nil
 }
 
-// held are all causes of which something is held.
+// held returns all causes of which something is held.
 func (k *keeper) held() map[cause]hold {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -196,7 +198,7 @@ func (k *keeper) held() map[cause]hold {
 	return held
 }
 
-// look goes once over all that is held.
+// look brings all records and HeldCollections up to date.
 func (k *keeper) look(ctx context.Context) {
 	if !k.again(ctx) {
 		return
@@ -215,7 +217,8 @@ func (k *keeper) look(ctx context.Context) {
 	if err != nil {
 		k.failure(ctx, err)
 	}
-	for _, c := range slices.SortedFunc(maps.Keys(k.records), func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }) {
+	byName := func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }
+	for _, c := range slices.SortedFunc(maps.Keys(k.records), byName) {
 		r := k.records[c]
 		var object *v1beta1.HeldCollection
 		if i := slices.IndexFunc(items, func(h v1beta1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
@@ -228,10 +231,10 @@ func (k *keeper) look(ctx context.Context) {
 			k.follow(r, held[c], object)
 		}
 		if err != nil {
-			continue // it cannot be written either
+			continue // nor can it be written
 		}
 		if k.wentBack() {
-			return // whoever decides by what would be told now decides for nothing: the next look voids it
+			return // a decision by what would be written now would be voided by the next look
 		}
 		if err := k.write(ctx, r, object); err != nil {
 			k.failure(ctx, err)
@@ -239,7 +242,7 @@ func (k *keeper) look(ctx context.Context) {
 	}
 }
 
-// forgetSets voids what was written, and what was decided, before the history went back.
+// forgetSets voids digests and decisions from before the history went back.
 func (k *keeper) forgetSets() {
 	if !k.wentBack() {
 		return
@@ -252,15 +255,15 @@ func (k *keeper) forgetSets() {
 	}
 }
 
-// wentBack tells whether the history has gone back since this look began.
+// wentBack reports whether the history has gone back since this look began.
 func (k *keeper) wentBack() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.history != k.Brake.history
 }
 
-// begin has a decision that was there before not count: it was about what this process has not
-// told, in a cluster that may have been restored since.
+// begin voids a decision that was there before. It was about what an earlier process wrote, in a
+// cluster that may have been restored since.
 func (r *record) begin(object *v1beta1.HeldCollection) {
 	void := ""
 	if object != nil && object.Spec.Decision != "" {
@@ -275,7 +278,7 @@ func (k *keeper) failure(ctx context.Context, err error) {
 	}
 }
 
-// follow brings a record up to date: with a decision, and with what the graph says.
+// follow brings a record up to date with a decision, and with the graph.
 func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
 	if object != nil && k.decide(r, object.Spec) {
 		r.next = time.Time{}
@@ -308,8 +311,8 @@ func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
 	r.seen.since = h.since
 }
 
-// end ends what a record is about: nothing is held any more. What has come to be held since that
-// was seen is decided about once more.
+// end ends the hold of a record, because nothing is held any more. What has come to be held
+// meanwhile is decided about again.
 func (k *keeper) end(r *record) {
 	k.mu.Lock()
 	if r.requested {
@@ -321,7 +324,7 @@ func (k *keeper) end(r *record) {
 	k.metrics.ends(r.cause)
 	k.Log.Info("nothing is held any more", "name", r.String())
 	if r.requested {
-		return // what is held says so each time it is asked about
+		return // a root that is held is asked about again and again
 	}
 	for found, _, next := k.inferred(r.kind, 0); ; found, _, next = k.inferred(r.kind, next) {
 		for _, i := range found {
@@ -333,14 +336,15 @@ func (k *keeper) end(r *record) {
 	}
 }
 
-// write has the HeldCollection be what the record says.
+// write brings the HeldCollection up to date with the record.
 func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldCollection) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	client := k.Client.Resource(Resource)
 	if r.ended {
 		if object != nil {
-			if err := client.Delete(ctx, object.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}}); err != nil && !apierrors.IsNotFound(err) {
+			only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}}
+			if err := client.Delete(ctx, object.Name, only); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("delete HeldCollection %s: %w", object.Name, err)
 			}
 		}
@@ -359,7 +363,8 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 			Name: name, UID: made.GetUID(), Generation: made.GetGeneration()}}
 	}
 	want := r.status(object, time.Now())
-	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) && equality.Semantic.DeepEqual(r.stored, &object.Status) {
+	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) &&
+		equality.Semantic.DeepEqual(r.stored, &object.Status) {
 		return nil
 	}
 	status, err := patchOf(want)

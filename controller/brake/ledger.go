@@ -10,24 +10,23 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// Ledger counts what goes by inference, by the kind of the owners. It has no clock: moments come in
-// as arguments, and must not go back.
+// Ledger counts deletes by inference, by the kind of the owners. It has no clock: times are
+// arguments, and must not go back.
 type Ledger struct {
 	limits Limits
-	// beside: another collector deletes. What was let through and is still there may wait for that
-	// collector, so it is held with the rest when something is.
+	// beside: another collector deletes. An object that was let through and is still there may be
+	// waiting for that collector, so a hold also holds it.
 	beside bool
 	kinds  map[schema.GroupResource]*account
 }
 
-// NewLedger makes one, which counts what another collector deletes if that is beside.
+// NewLedger returns a Ledger. beside says that another collector deletes.
 func NewLedger(l Limits, beside bool) *Ledger {
 	return &Ledger{limits: l, beside: beside, kinds: map[schema.GroupResource]*account{}}
 }
 
-// Rewound takes in that the API server's history went back: what was let through and what was
-// decided does not count any more for what is there then, be it under the same uids. How much it
-// was does.
+// Rewound records that the API server's history went back. Objects that were let through or decided
+// about are not any more, even if there are objects with the same uids. Their amount still counts.
 func (l *Ledger) Rewound() {
 	for _, acc := range l.kinds {
 		acc.forget()
@@ -37,19 +36,19 @@ func (l *Ledger) Rewound() {
 	}
 }
 
-// Answer is whether an object may be deleted.
+// Answer says whether an object may be deleted.
 type Answer uint8
 
 // The answers.
 const (
 	Go    Answer = iota
-	Weigh        // that depends on what goes with it
+	Weigh        // it depends on what goes with the object: call Charge
 	Later        // after Pause
 	Held
 )
 
-// Ask says whether an object may be deleted by inference, as far as that is known without knowing
-// what goes with it.
+// Ask answers whether an object may be deleted by inference, as far as that is known without its
+// weight.
 func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	if l.limits.Off() {
 		return Go
@@ -59,7 +58,7 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	case acc.lets(a.Object.UID), weighed:
 		return Go
 	case acc.expects(a.Object, a.Inferred):
-		if l.beside { // who deletes it does not say when it has; it asks again
+		if l.beside { // the other collector does not say when it has; it asks again
 			acc.past[0].let[a.Object.UID] = struct{}{}
 			acc.followed(a.Object.Kind)
 		}
@@ -74,7 +73,7 @@ func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
 	return Weigh
 }
 
-// account is that of a kind of owners, as it is now.
+// account returns the account of a kind of owners, up to date.
 func (l *Ledger) account(now time.Time, owners schema.GroupResource) *account {
 	acc := l.kinds[owners]
 	if acc == nil || acc.idle(now) {
@@ -85,32 +84,32 @@ func (l *Ledger) account(now time.Time, owners schema.GroupResource) *account {
 	return acc
 }
 
-// Before the first object goes, and after every looksAround of them, there is a Pause, and then all
-// the others are counted that are to go for the same kind of owners. So a controller that writes
-// nonsense into one object after the other has written some hundreds when the first few have gone,
-// and lookups of many owners have been answered before the first object goes.
+// Before the first object is let through, and after every looksAround of them, there is a Pause.
+// Then all others are counted that are to go for the same kind of owners. So a controller that
+// writes nonsense into one object after the other has written some hundreds when the first few have
+// gone. And lookups of many owners have been answered before the first object goes.
 const (
 	looksAround = 50
 	Pause       = time.Second
 )
 
-// LooksAround tells whether Charge wants to know which others are to go for the same kind of
-// owners: what comes at once is to be held at once, and not after the limit has been used up.
+// LooksAround reports whether Charge wants to know the others that are to go for the same kind of
+// owners. What comes at once is then held at once, and not after the limit has been used up.
 func (l *Ledger) LooksAround(owners schema.GroupResource) bool {
 	acc := l.kinds[owners]
 	return acc == nil || acc.held == nil && acc.charges%looksAround == 0
 }
 
-// Load is what Charge goes by.
+// Load is the weight of an object, for Charge.
 type Load struct {
 	Weight []graph.Counted // what goes with an object, itself included
-	Others []graph.Ref     // that are to go for the same kind of owners, if they were looked for
-	Sizes  counts          // how many objects of a kind there are
+	Others []graph.Ref     // to go for the same kind of owners, if LooksAround
+	Sizes  counts          // how many objects of each kind there are
 }
 
-// Charge takes in what goes with an object of which Ask wanted to know right before, and says
-// whether it may be deleted. A kind of owners whose limit it exceeds is held from now on: began. If
-// what Ask knew has ended meanwhile, Ask has to be asked again.
+// Charge answers whether an object may be deleted with all that goes with it, right after Ask
+// answered Weigh, and counts it if so. If that exceeds a limit, the kind of owners is held from now
+// on, and began is true. If the account has ended meanwhile, the answer is Later.
 func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, began bool) {
 	acc := l.kinds[a.Inferred.Owners]
 	if acc == nil {
@@ -119,7 +118,7 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 	acc.turn(now)
 	_, decided := acc.decided(a.Object.UID)
 	switch {
-	case acc.passes(a.Object, a.Inferred): // another asked about it at the same time
+	case acc.passes(a.Object, a.Inferred): // another goroutine asked about it at the same time
 		return Go, false
 	case decided:
 		acc.held.decided[a.Object.UID] = true
@@ -136,12 +135,12 @@ func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer
 	return Go, false
 }
 
-// Went takes in that another collector has deleted an object by inference: this process may not
-// have been asked, or not in time. why says which limit that exceeds, for Exceeded; "" for none.
+// Went counts an object that another collector has deleted by inference, without this process
+// having been asked in time. why is the limit that this exceeds, for Exceeded; "" for none.
 func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (why string) {
 	acc := l.account(now, a.Inferred.Owners)
 	switch {
-	case acc.held != nil: // it was let through before, or a person has decided
+	case acc.held != nil: // it was let through before the hold, or a person has decided
 		return ""
 	case acc.lets(a.Object.UID):
 		return ""
@@ -150,11 +149,12 @@ func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (why string) {
 		return ""
 	}
 	why = l.exceeds(now, acc, a, load)
-	acc.count(a.Object, load.Weight) // its uid is not kept: it does not come back, and nothing bounds how many go
+	acc.count(a.Object, load.Weight) // its uid is not kept: it does not come back, and their number has no bound
 	return why
 }
 
-// Exceeded holds a kind of owners whose limit was exceeded. False: it is held already.
+// Exceeded holds a kind of owners whose limit was exceeded. It reports false if the kind is held
+// already.
 func (l *Ledger) Exceeded(now time.Time, owners schema.GroupResource, why string) bool {
 	acc := l.account(now, owners)
 	if acc.held != nil {
@@ -164,8 +164,8 @@ func (l *Ledger) Exceeded(now time.Time, owners schema.GroupResource, why string
 	return true
 }
 
-// exceeds says which limit there is in the way; "" for none. What is held does not count for all
-// kinds together: the others go on.
+// exceeds returns the limit that an object would exceed; "" for none. Kinds of owners that are held
+// do not count in the limit for all kinds together, so that the others go on.
 func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load) string {
 	for k, n := range load.Sizes {
 		acc.sizes[k] = max(acc.sizes[k], n)
@@ -188,7 +188,7 @@ func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load)
 	return ""
 }
 
-// Gone takes in that an object was deleted that had been let through.
+// Gone records that an object that had been let through was deleted.
 func (l *Ledger) Gone(a graph.Action) {
 	if acc := l.kinds[a.Inferred.Owners]; acc != nil && a.Inferred.Inherited {
 		acc.followed(a.Object.Kind)
@@ -202,7 +202,7 @@ func (l *Ledger) hold(a *account, since time.Time, why string) {
 	}
 }
 
-// holds is what is held for a kind of owners; nil if nothing is.
+// holds returns the hold of a kind of owners; nil if there is none.
 func (l *Ledger) holds(owners schema.GroupResource) *hold {
 	if acc := l.kinds[owners]; acc != nil {
 		return acc.held
@@ -210,7 +210,7 @@ func (l *Ledger) holds(owners schema.GroupResource) *hold {
 	return nil
 }
 
-// Hold holds a kind of owners that was held before the process began.
+// Hold holds a kind of owners that a HeldCollection says is held.
 func (l *Ledger) Hold(now time.Time, owners schema.GroupResource, since time.Time, why string) {
 	acc := newAccount(now)
 	l.hold(acc, since, why)
@@ -230,7 +230,7 @@ func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
 	}
 }
 
-// Proceeds tells whether a person has decided that an object goes.
+// Proceeds reports whether a person has let an object go.
 func (l *Ledger) Proceeds(o graph.Ref, i graph.Inference) bool {
 	held := l.holds(i.Owners)
 	if held == nil {
@@ -240,24 +240,22 @@ func (l *Ledger) Proceeds(o graph.Ref, i graph.Inference) bool {
 	return decided
 }
 
-// Waits tells whether an object is held, and waits for a decision.
+// Waits reports whether an object is held, and waits for a decision.
 func (l *Ledger) Waits(o graph.Ref, i graph.Inference) bool {
 	acc := l.kinds[i.Owners]
 	return acc != nil && acc.held != nil && !l.Proceeds(o, i) && !acc.passes(o, i)
 }
 
-// Goes tells whether an object goes because a person has decided so, or follows one that does, and
-// is still there.
+// Goes reports whether an object goes by a person's decision, or follows one that does.
 func (l *Ledger) Goes(o graph.Ref, i graph.Inference) bool {
 	acc := l.kinds[i.Owners]
 	return acc != nil && acc.held != nil && (l.Proceeds(o, i) || acc.expects(o, i))
 }
 
-// Ends ends a hold: nothing is held by it any more. What it was about is counted again from
-// nothing.
+// Ends ends the hold of a kind of owners, whose count begins again from nothing.
 func (l *Ledger) Ends(owners schema.GroupResource) { delete(l.kinds, owners) }
 
-// Tidy forgets kinds of owners of which nothing was heard for long.
+// Tidy drops the accounts that are idle.
 func (l *Ledger) Tidy(now time.Time) {
 	maps.DeleteFunc(l.kinds, func(_ schema.GroupResource, acc *account) bool { return acc.idle(now) })
 }

@@ -17,27 +17,30 @@ import (
 // root is an object that was deleted by request, and is held by a finalizer.
 type root struct {
 	graph.Ref
-	by         string // the policy
+	by         string // the policy that limits it
 	most, goes int
-	// counted is goes as people are told, and decide about. It follows goes when that is past it by
-	// more than the limit.
+	// counted is the value of goes that people are told, and decide about. It is updated when goes
+	// exceeds it by more than the limit.
 	counted int
 }
 
-// requested are the roots that are held, and those that a person has decided to delete. It has no
-// clock and no lock.
+// requested holds the roots that are held, and those that a person has let go. It has no clock and
+// no lock.
 type requested struct {
 	roots   map[types.UID]root
 	since   map[schema.GroupResource]time.Time
-	decided map[types.UID]int // how much was to go with each
+	decided map[types.UID]int // with how many objects each was to go
 }
 
 func newRequested() requested {
-	return requested{roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]int{}}
+	return requested{
+		roots: map[types.UID]root{}, since: map[schema.GroupResource]time.Time{}, decided: map[types.UID]int{},
+	}
 }
 
-// holds takes in how much would also be deleted, and tells whether the root is held. began: it was
-// not before. A decision is about as much as there was, and the limit more, which needs none.
+// holds updates how many objects would also be deleted, and reports whether the root is held. began
+// is true if it was not held before. A decision covers the number that was shown, and as many more
+// as the limit, which need no decision.
 func (q *requested) holds(r root, now time.Time) (held, began bool) {
 	before, was := q.roots[r.UID]
 	if seen, decided := q.decided[r.UID]; r.goes <= r.most || decided && r.goes <= seen+r.most {
@@ -54,7 +57,7 @@ func (q *requested) holds(r root, now time.Time) (held, began bool) {
 	return true, !was
 }
 
-// of are the roots of a kind, by name.
+// of returns the roots of a kind, by name.
 func (q *requested) of(kind schema.GroupResource) (all []root) {
 	for _, r := range q.roots {
 		if r.Kind == kind {
@@ -65,25 +68,26 @@ func (q *requested) of(kind schema.GroupResource) (all []root) {
 	return all
 }
 
-// kinds are those of which something is held, or was when Weir last ran.
+// kinds returns the kinds of roots that are held, or were when Weir last ran, and since when.
 func (q *requested) kinds() map[schema.GroupResource]time.Time { return maps.Clone(q.since) }
 
-// Requested tells whether the deletion of an object, which was asked for, is to be held: more would
-// also be deleted than a policy lets go, and no person has decided. It is asked again while it is
-// held, and again is told when a person lets it go.
+// Requested reports whether the requested deletion of an object is held: more would also be deleted
+// than a policy allows, and no person has let it go. The caller asks again while it is held, and
+// when requeued by a decision.
 func (b *Brake) Requested(o graph.Ref, by string, most, goes int) (held bool) {
 	b.mu.Lock()
 	held, began := b.holds(root{Ref: o, by: by, most: most, goes: goes}, time.Now())
 	b.mu.Unlock()
 	if began {
-		b.Log.Info("held: a policy limits what is deleted with it", "object", o.String(), "uid", o.UID, "policy", by, "limit", most, "objects", goes)
+		b.Log.Info("held: a policy limits what is deleted with it",
+			"object", o.String(), "uid", o.UID, "policy", by, "limit", most, "objects", goes)
 		b.wake()
 	}
 	return held
 }
 
-// Ended is told of an object that is not held any more, or of which nothing was: it is gone, or no
-// policy limits it.
+// Ended is called with an object that is no longer held, or never was: it is gone, or no policy
+// limits it.
 func (b *Brake) Ended(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,8 +95,7 @@ func (b *Brake) Ended(uid types.UID) {
 	delete(b.decided, uid)
 }
 
-// findRequested looks for what is held of a kind. Roots that the graph does not have any more are
-// gone.
+// findRequested returns what is held of a kind. Roots that the graph does not have are gone.
 func (b *Brake) findRequested(kind schema.GroupResource) findings {
 	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, counted: counted{}, complete: true}
 	if b.Store.Rewound() != "" {
@@ -114,7 +117,8 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 		limits[fmt.Sprintf("DeletionPolicy %q allows %d for each", r.by, r.most)] = struct{}{}
 		if len(f.samples) < mostSamples {
 			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
-				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(r.goes, "object", "objects"), r.by, r.most)})
+				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d",
+					words.Count(r.goes, "object", "objects"), r.by, r.most)})
 		}
 	}
 	texts := slices.Sorted(maps.Keys(limits))
@@ -133,7 +137,7 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 // mostLimits is how many policies a message names.
 const mostLimits = 5
 
-// proceed takes in that a person has decided that roots are deleted, with as much as was shown.
+// proceed records that a person has let roots go, with as many objects as were shown.
 func (q *requested) proceed(roots []item) {
 	for _, r := range roots {
 		if _, held := q.roots[r.uid]; held {
@@ -142,7 +146,7 @@ func (q *requested) proceed(roots []item) {
 	}
 }
 
-// requestedMessage says which deletions are held, and what a person can do.
+// requestedMessage returns which requested deletions are held, and what a person can do.
 func (r *record) requestedMessage() string {
 	f := &r.seen
 	least := ""

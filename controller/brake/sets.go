@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted is with how much deletions go that were asked for.
+// counted holds with how many objects each requested deletion goes.
 type counted map[types.UID]int
 
-// item is an object that waits for a decision, and with how much it goes, if that is decided about,
-// too.
+// item is an object that waits for a decision, with how many objects it goes if the decision is
+// about that, too.
 type item struct {
 	uid     types.UID
 	counted int
@@ -26,28 +26,28 @@ func uidsOf(items []item) []types.UID {
 	return uids
 }
 
-// sets know what the digests stand for that people may have read. A person needs time to decide,
-// and meanwhile objects come and go: with them the digest changes, but what was held when it was
-// read is held still. So each object is known with the count at which it came in, and each digest
-// with the last count at which it was that of all: it stands for what came in by then, and is still
-// there.
+// sets maps digests that people may have read to what was held then. A person needs time to decide.
+// Meanwhile objects come and go, and the digest changes, but what was held then and still is can be
+// decided about. So each object is kept with the count at which it was first held, and each digest
+// with the last count at which it was current. A digest stands for the objects that were held by
+// its count, and still are.
 type sets struct {
-	void    string       // a digest by which a person had decided before: it is not to count, so digests are others than they were then
-	now     map[item]int // what is held, and since which count
+	void    string       // digest of a decision made before; it must not count, so it changes all digests
+	now     map[item]int // what is held, and at which count it was first
 	digests map[string]int
-	order   []string // of digests, the newest last
+	order   []string // the digests, the newest last
 	count   int
 }
 
-// mostDigests bounds the digests that are known, of which there is one in five seconds at most:
-// over an hour of them.
+// mostDigests bounds the digests that are kept. There is one in five seconds at most, so it is over
+// an hour.
 const mostDigests = 1000
 
 func newSets(void string) *sets {
 	return &sets{void: void, now: map[item]int{}, digests: map[string]int{}}
 }
 
-// take takes in what is held, by sorted uids, and returns its digest, "" for nothing.
+// take sets what is held, by sorted uids, and returns its digest; "" for nothing.
 func (s *sets) take(uids []types.UID, with counted) string {
 	if len(uids) == 0 {
 		clear(s.now)
@@ -81,9 +81,9 @@ func (s *sets) take(uids []types.UID, with counted) string {
 	return digest
 }
 
-// of is what a digest stands for, of what is held still.
+// of returns what a digest stands for and is still held.
 func (s *sets) of(digest string) (all []item) {
-	at := s.digests[digest] // 0: no person can have read it, or it is too long ago
+	at := s.digests[digest] // 0: nobody can have read it, or it is too long ago
 	for i, since := range s.now {
 		if since <= at {
 			all = append(all, i)
