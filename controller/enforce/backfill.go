@@ -22,34 +22,34 @@ import (
 )
 
 const (
-	// backFillEvery looks again at kinds of which an object has changed and may have to carry the
-	// finalizer: it may have come while the webhook was away. The watches tell which these are.
+	// backFillEvery is how often kinds are looked at again of which an object has changed, as the
+	// watches show. It may have been created while the webhook was away, and need the finalizer.
 	backFillEvery = 5 * time.Minute
-	// backFillAll looks again at all kinds: what policies are about is counted anew, and a watch may
-	// not have told.
+	// backFillAll is how often all kinds are looked at again. What policies are about is counted
+	// again, and a watch may have missed a change.
 	backFillAll = 30 * time.Minute
-	// backFillRetry looks again at kinds of which something has failed, and at no others. Where
-	// nothing has failed but objects that cannot carry the finalizer, backFillEvery does: users can
-	// make such objects, and they stay so.
+	// backFillRetry is how soon kinds are looked at again for which something failed. If only objects
+	// that cannot carry the finalizer failed, it is backFillEvery: users can make such objects, and
+	// they stay so.
 	backFillRetry = 10 * time.Second
-	// relabelledRest is how far apart passes begin that labels of namespaces bring about: each
-	// looks at all kinds, and users can change labels all the time.
+	// relabelledRest is the least time between passes that are due to changed labels of namespaces.
+	// Each looks at all kinds, and users can change labels all the time.
 	relabelledRest = 10 * time.Second
 )
 
-// backFill brings the finalizers of what exists in line with the policies, as the webhook does for
-// objects that come and change, and counts what policies are about. It keeps nothing: a pass that
-// is cut short is begun again, and finds what it did done.
+// backFill brings the finalizers of existing objects in line with the policies, as the webhook does
+// for new and changed objects, and counts the objects that policies are about. It keeps no state: a
+// pass that was cut short begins again, and finds what it has done.
 type backFill struct {
 	store    *follow.Store
-	lister   *finalizers.Lister // through requests
+	lister   *finalizers.Lister // sends through requests
 	writer   *finalizers.Writer
 	requests *request.Client
 	policies *live.State
 	board    *board
 	metrics  *metrics
 	log      logr.Logger
-	looks    map[schema.GroupResource]*look // the last complete one at each kind
+	looks    map[schema.GroupResource]*look // the last complete look at each kind
 }
 
 func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.Writer, r *request.Client,
@@ -58,14 +58,14 @@ func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.
 		metrics: m, log: log, looks: map[schema.GroupResource]*look{}}
 }
 
-// run goes on until ctx ends. A change of policies ends a pass, which would only undo what is now
-// wanted.
+// run makes passes until ctx ends. A change of policies ends a pass, which would undo what is
+// wanted now.
 func (b *backFill) run(ctx context.Context) {
 	relabelled := b.policies.Relabelled()
 	for ctx.Err() == nil {
 		changed, began := b.policies.Changed(), time.Now()
 		select {
-		case <-relabelled: // be it during a pass that a change of policies has ended, or with that change
+		case <-relabelled: // also if a change of policies has ended the pass
 			relabelled = b.policies.Relabelled()
 			clear(b.looks)
 		default:
@@ -95,7 +95,7 @@ func (b *backFill) run(ctx context.Context) {
 	}
 }
 
-// until makes a pass until policies change, which cuts it short, or ctx ends.
+// until makes a pass, which ends early if policies change or ctx ends.
 func (b *backFill) until(ctx context.Context, changed <-chan struct{}) (failed *failure, cut bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
@@ -113,19 +113,19 @@ func (b *backFill) until(ctx context.Context, changed <-chan struct{}) (failed *
 	return failed, cut
 }
 
-// failure is what has failed in a pass, the first of it.
+// failure holds the first errors of a pass.
 type failure struct {
 	errs    []error
-	mayPass bool // some of it by itself
+	mayPass bool // some may pass by themselves
 }
 
-// pass looks at the kinds that are due, one after the other, at everything that policies are about
-// and at everything that carries the finalizer. A kind whose API or webhook fails is given up: the
-// next pass tries it again. nil: nothing has failed.
+// pass looks at the kinds that are due, one after the other: at the objects that policies are
+// about, and those that carry the finalizer. If a kind's API or webhook fails, the kind is left to
+// the next pass. It returns nil if nothing has failed.
 func (b *backFill) pass(ctx context.Context) *failure {
 	set := b.policies.Set()
 	b.board.update(func(s *snapshot) { s.counted = counted{of: set} })
-	carrying := map[schema.GroupResource]map[types.UID]graph.View{} // before anything is listed
+	carrying := map[schema.GroupResource]map[types.UID]graph.View{} // read before anything is listed
 	for _, v := range b.store.Finalized(v1beta1.Finalizer) {
 		if carrying[v.Kind] == nil {
 			carrying[v.Kind] = map[types.UID]graph.View{}
@@ -158,13 +158,13 @@ func (b *backFill) pass(ctx context.Context) *failure {
 type pass struct {
 	*backFill
 	set     *policies.Set
-	now     map[schema.GroupResource]*look // as far as it has come
+	now     map[schema.GroupResource]*look // the looks so far
 	changed atomic.Int64
 	failure failure
 	waits   string // why kinds wait for the next pass
 }
 
-// note takes in what has failed of a kind that was looked at, and lets go of what that needed.
+// note adds the failures of a look to those of the pass, and drops what the look no longer needs.
 func (p *pass) note(l *look) {
 	p.waits = max(p.waits, l.waits)
 	p.failure.mayPass = p.failure.mayPass || l.failure.mayPass
@@ -173,15 +173,15 @@ func (p *pass) note(l *look) {
 	l.pass, l.carrying = nil, nil
 }
 
-// mostErrors is how many errors are told of a pass.
+// mostErrors is how many errors of a pass are reported.
 const mostErrors = 5
 
-// end tells how far the policies are carried out now.
+// end publishes how far the policies are carried out.
 func (p *pass) end() *failure {
 	now := p.counted()
 	for _, s := range p.set.Statuses() {
 		if s.Ready {
-			now.tallies[s.Policy] = now.tallies[s.Policy].plus(tally{}) // be it about nothing
+			now.tallies[s.Policy] = now.tallies[s.Policy].plus(tally{}) // also if it is about no object
 		}
 	}
 	now.complete, now.done, now.waits = true, len(p.failure.errs) == 0, p.waits
@@ -207,8 +207,8 @@ func (p *pass) end() *failure {
 	return nil
 }
 
-// show tells how far the pass is from time to time. One that changes nothing, or little, says nothing
-// of what holds already.
+// show publishes the progress of the pass from time to time. A pass that changes little does not
+// publish any.
 func (p *pass) show() {
 	if p.changed.Add(1)%showEvery == 0 {
 		now := p.counted()
@@ -216,7 +216,7 @@ func (p *pass) show() {
 	}
 }
 
-// counted sums up what was found of each policy, as far as the pass has come.
+// counted sums up what was found for each policy so far.
 func (p *pass) counted() counted {
 	out := counted{of: p.set, tallies: map[policies.PolicyKey]tally{}}
 	for _, k := range p.store.Stats().Kinds {
@@ -242,6 +242,6 @@ func (p *pass) counted() counted {
 	return out
 }
 
-// concerned tells whether there may be objects of a kind that can be looked at, and deleted: what
-// can only be read, as metrics can, no policy is about, though '*' names it.
+// concerned reports whether objects of a kind can be listed and deleted. No policy is about kinds
+// that can only be read, such as metrics, even if '*' names them.
 func concerned(k graph.KindStats) bool { return k.Served && k.Listable && k.Deletable }

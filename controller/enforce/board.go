@@ -8,15 +8,15 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// board is where all parts of enforcement say how far they are: one snapshot under one lock, of
-// which the status of policies is written.
+// board is where all parts of enforcement publish their state: one snapshot under one lock. The
+// status of policies is written from it.
 type board struct {
 	mu      sync.Mutex
 	now     snapshot
 	changed await.Change
 }
 
-// snapshot is what is known. Maps in it are not written to any more.
+// snapshot is what is known. Its maps are not written to any more.
 type snapshot struct {
 	counted counted
 	asked   asked
@@ -25,20 +25,20 @@ type snapshot struct {
 
 // counted is what back-fill has found.
 type counted struct {
-	of      *policies.Set // whose policies are counted
+	of      *policies.Set // the policies that are counted
 	tallies map[policies.PolicyKey]tally
-	// complete: a pass over these policies has come to its end; done: and nothing has failed.
+	// complete: a pass over these policies has ended; done: and nothing has failed.
 	complete, done bool
-	waits          string // what happens to requests about a kind that is tried again; empty: to none
+	waits          string // what happens to requests about a kind that is retried; empty if there is none
 }
 
-// tally is what was found of a policy.
+// tally is what was found for a policy.
 type tally struct {
-	// wanted are the objects that are to carry the finalizer for the policy, carrying those of them
-	// that do.
+	// wanted is how many objects are to carry the finalizer for the policy, and carrying how many of
+	// them do.
 	wanted, carrying int64
-	// matched are the objects that it is about, failed those about which its conditions fail, last
-	// one of these.
+	// matched is how many objects the policy is about. failed is for how many its conditions fail, and
+	// last describes one of these.
 	matched, failed int64
 	last            string
 	unknown         bool // not all could be counted
@@ -51,25 +51,25 @@ func (t tally) plus(o tally) tally {
 	return t
 }
 
-// asked is whether the API server asks the webhook.
+// asked is whether the API server calls the webhook.
 type asked struct {
-	set     *policies.Set // what the webhook configurations were last written for; nil: never yet
+	set     *policies.Set // the policies for which configurations were last written; nil: none yet
 	since   time.Time     // when that last changed them
-	failing time.Time     // since when what is to be written could not be; zero: it could
-	behind  reach         // what that means for policies of which nothing is written; empty: nothing yet
+	failing time.Time     // since when they cannot be written; zero: they can
+	behind  reach         // what that means for policies that are not written; empty: nothing yet
 	seen    reach
-	of      *policies.Set // whose configurations had been written when that was seen
-	reached bool          // once; what came after does not matter
+	of      *policies.Set // the policies whose configurations had been written when that was seen
+	reached bool          // true for good after the first success
 }
 
-// read is what is known, and a channel that is closed when that changes.
+// read returns what is known, and a channel that is closed at the next change.
 func (b *board) read() (snapshot, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now, b.changed.Next()
 }
 
-// update changes what is known, and returns what it was.
+// update changes what is known, and returns what was known before.
 func (b *board) update(change func(*snapshot)) (was snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,30 +19,27 @@ import (
 )
 
 const (
-	// canaryEvery is so often that with the time that the API server waits for a webhook
-	// (webhookTimeout) an outage is seen within 30 s.
+	// canaryEvery is how often the canary is sent. With webhookTimeout, an outage is seen within 30 s.
 	canaryEvery = 20 * time.Second
 	// canaryTimeout is more than the API server waits for a webhook.
 	canaryTimeout = (webhookTimeout + 3) * time.Second
-	// configurationsSettle is how long API servers may take to go by webhook configurations that
-	// have changed.
+	// configurationsSettle is how long API servers may take to read changed webhook configurations.
 	configurationsSettle = 10 * time.Second
 	canaryRetry          = time.Second
-	// canaryAgain is how soon it is tried again while something is wrong.
+	// canaryAgain is how soon the canary is sent again while something is wrong.
 	canaryAgain = 5 * time.Second
 )
 
-// canary finds out whether the API server asks Weir: it sends a dry-run delete of an object of its
-// own, which a webhook entry brings to Weir, and which must come back refused with the number that
-// it was sent with.
+// canary finds out whether the API server calls Weir. It sends a dry-run delete of its own Lease,
+// which has a webhook of its own, and must be refused with the number that was sent.
 type canary struct {
 	namespace string
-	leases    typedcoordinationv1.LeaseInterface // of that
+	leases    typedcoordinationv1.LeaseInterface // of namespace
 	board     *board
-	tell      func(is metav1.ConditionStatus, reason, message string) // of what is another than before
+	tell      func(is metav1.ConditionStatus, reason, message string) // called when the result changes
 	metrics   *metrics
 	log       logr.Logger
-	news      chan struct{} // what was written is another
+	news      chan struct{} // has an element when the configurations have changed
 }
 
 func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *board,
@@ -51,8 +48,8 @@ func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *boa
 		news: make(chan struct{}, 1)}
 }
 
-// configured is told by who writes the webhook configurations that they are as a set wants them,
-// and whether they were not.
+// configured is called when the webhook configurations are as a set needs them; changed is true if
+// they had to be written.
 func (c *canary) configured(set *policies.Set, changed bool) {
 	if c == nil {
 		return
@@ -74,8 +71,8 @@ func (c *canary) configured(set *policies.Set, changed bool) {
 	}
 }
 
-// unconfigured is told that they could not be written. Those that are there go on to be in force:
-// for what came since, that is told after a while.
+// unconfigured is called when they could not be written. The existing ones stay in force. After a
+// while it is reported for policies that came since.
 func (c *canary) unconfigured(err error) {
 	if c == nil {
 		return
@@ -98,7 +95,7 @@ func (c *canary) unconfigured(err error) {
 	}
 }
 
-// update changes what is known, has the metric say it, and returns what it was.
+// update changes what is known, sets the metric, and returns what was known before.
 func (c *canary) update(change func(*asked)) (was asked) {
 	return c.board.update(func(s *snapshot) {
 		change(&s.asked)
@@ -114,8 +111,8 @@ func (c *canary) update(change func(*asked)) (was asked) {
 	}).asked
 }
 
-// about is what is known about policies in force: what was seen, where it was seen of these, since
-// what is new is asked about first. For no policies in particular, nothing has been written yet.
+// about returns what is known about policies in force: what was seen, if that was with their
+// configurations or before any were written, and otherwise whether writing these has failed.
 func (a *asked) about(inForce *policies.Set) reach {
 	if a.of != nil && a.of != inForce {
 		return a.behind
@@ -123,8 +120,8 @@ func (a *asked) about(inForce *policies.Set) reach {
 	return a.seen
 }
 
-// wasReached is nil once the API server has asked the webhook and was answered, for good; before
-// that it says what was seen last.
+// wasReached returns nil once the API server has called the webhook and got an answer, for good.
+// Before that it returns what was seen last.
 func (c *canary) wasReached() error {
 	now, _ := c.board.read()
 	switch {
@@ -136,7 +133,7 @@ func (c *canary) wasReached() error {
 	return errNotTried
 }
 
-// errNotTried is also of configurations that API servers may not have read yet
+// errNotTried is also the error while API servers may not have read the configurations yet
 // (configurationsSettle).
 var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being written, or were a moment ago")
 
@@ -151,7 +148,7 @@ func (c *canary) see(r reach, of *policies.Set) {
 	}
 }
 
-// run tries until ctx ends.
+// run sends the canary until ctx ends.
 func (c *canary) run(ctx context.Context) {
 	for {
 		pause := canaryEvery
@@ -179,8 +176,8 @@ func (c *canary) run(ctx context.Context) {
 	}
 }
 
-// Asked deletes the canary's Lease in a dry run, as a leader does, and tells whether the API server
-// asked the webhook, and was answered. It makes no Lease: a leader does.
+// Asked deletes the canary's Lease in a dry run, as a leader does, and returns whether the API
+// server called the webhook and got an answer. It does not create the Lease, which a leader does.
 func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is metav1.ConditionStatus, message string) {
 	number := newNumber()
 	err := leases.Delete(ctx, policies.Canary, canaryDelete(number))
@@ -194,7 +191,7 @@ func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is m
 	return r.status, r.message
 }
 
-// newNumber tells an answer to one request from any other.
+// newNumber returns a number that tells the answer to one request from any other.
 func newNumber() int64 { return 1 + rand.Int64N(math.MaxInt32-1) }
 
 func canaryDelete(number int64) metav1.DeleteOptions {
@@ -209,8 +206,8 @@ func (c *canary) try(ctx context.Context) reach {
 	return reachOf(c.send(ctx, number), policies.CanaryAnswer(number))
 }
 
-// send deletes the Lease in a dry run, once there is one that comes to Weir: perhaps it is not there,
-// or a client has taken the label off.
+// send deletes the Lease in a dry run. If that is not refused, the Lease may not exist, or a client
+// may have removed its label: it is applied, and deleted again.
 func (c *canary) send(ctx context.Context, number int64) error {
 	dryRun := canaryDelete(number)
 	if err := c.leases.Delete(ctx, policies.Canary, dryRun); err != nil && !apierrors.IsNotFound(err) {

@@ -28,8 +28,8 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Enforcer is what the leader does for policies: it has the API server ask Weir, adds the finalizer
-// to what is there already, carries out deletions, and says on the policies how far all that is.
+// Enforcer is what the leader does for policies: it has the API server call Weir, adds the
+// finalizer to existing objects, carries out deletions, and writes the status of policies.
 type Enforcer struct {
 	policies     *live.State
 	propagator   *propagator
@@ -41,46 +41,45 @@ type Enforcer struct {
 	log          logr.Logger
 }
 
-// Options are what enforcement works with.
+// Options are the options of New.
 type Options struct {
 	Config    *rest.Config
-	Client    *http.Client // for that
+	Client    *http.Client // for Config
 	Store     *follow.Store
 	Watcher   *follow.Watcher
 	Requester *request.Client
 	Reporter  *events.Reporter
 	Policies  *live.State
 	Webhooks  *WebhookTarget // nil: another process writes the webhook configurations
-	// Collects: the graph's decisions are carried out by this process. Else the built-in collector
+	// Collects: this process carries out the graph's decisions. Otherwise the built-in collector
 	// collects.
 	Collects bool
-	// Drains: namespaces are drained by this process, all of them where it collects, else those
-	// that a DrainPolicy selects.
+	// Drains: this process drains namespaces: all of them if it collects, otherwise those that a
+	// DrainPolicy selects.
 	Drains bool
-	// Brake holds deletions by which more would also be deleted than a policy lets go; nil: nothing
-	// does.
+	// Brake holds deletions with which more would be deleted than a policy allows; nil: none are held.
 	Brake Brake
 	// Archive records what is deleted, where a policy asks for it; nil: nothing is held for that.
 	Archive *undo.Recorder
-	// Enforced is told what a policy says of the deletion of an object, in words, when that is
-	// carried out; nil: nothing is told.
+	// Enforced is called with what a policy says of the deletion of an object, when that is carried
+	// out; nil: it is not reported.
 	Enforced func(uid types.UID, policy string)
-	// FilesIn is the namespace in which policies that are files are told of; empty: they are not.
+	// FilesIn is the namespace in which policies that are files are reported; empty: they are not.
 	FilesIn  string
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
 
-// Brake holds deletions that were asked for, until a person decides.
+// Brake holds requested deletions until a person decides.
 type Brake interface {
-	// Requested tells whether a deletion is held by which so many objects would also be deleted,
-	// where a policy lets most of them go.
+	// Requested reports whether a deletion is held with which goes objects would also be deleted,
+	// where a policy allows most.
 	Requested(o graph.Ref, by string, most, goes int) (held bool)
-	// Ended is told of an object that needs not be held any more.
+	// Ended is called with an object that need not be held any more.
 	Ended(uid types.UID)
 }
 
-// New prepares an Enforcer. Nothing is sent before Run.
+// New returns an Enforcer. It sends nothing.
 func New(o Options) (*Enforcer, error) {
 	config, client, s, r, rep := o.Config, o.Client, o.Store, o.Requester, o.Reporter
 	m, err := newMetrics(o.Registry)
@@ -151,14 +150,14 @@ func ordererOf(o Options) orderer {
 	return byWebhook
 }
 
-// Terminating is told of every object that is seen to terminate, when the graph has it.
+// Terminating is called with every object that is seen to terminate, when the graph has it.
 func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
 
-// Requeue has the deletion of an object be decided about once more.
+// Requeue has the deletion of an object decided about again.
 func (e *Enforcer) Requeue(uid types.UID) { e.propagator.requeue(uid) }
 
-// Reached is nil once the API server has asked the webhook and was answered, for good, and where it
-// is not tried. Before that it says what stands in the way.
+// Reached returns nil once the API server has called the webhook and got an answer, for good, and
+// where that is not tried. Before that it returns what stands in the way.
 func (e *Enforcer) Reached() error {
 	if e.canary == nil {
 		return nil
@@ -166,7 +165,7 @@ func (e *Enforcer) Reached() error {
 	return e.canary.wasReached()
 }
 
-// Close ends the queue; Run does, where it has begun.
+// Close ends the queue. It is for an Enforcer that does not Run.
 func (e *Enforcer) Close() { e.propagator.queue.ShutDown() }
 
 // Run enforces until ctx ends.
@@ -190,8 +189,7 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// awaitPolicies waits until it is known which policies there are: without them all finalizers would
-// come off.
+// awaitPolicies waits until the policies are known. Without them all finalizers would be removed.
 func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
 	for e.policies.Ready() != nil {
 		select {
@@ -204,7 +202,7 @@ func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
 	return true
 }
 
-// metrics are what enforcement counts.
+// metrics are the metrics of enforcement.
 type metrics struct {
 	policies        *prometheus.GaugeVec
 	policy          *prometheus.GaugeVec
@@ -232,7 +230,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		reachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and gets an answer, else 0, with the reason of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no webhook configuration."}, []string{"reason"}),
 	}
-	m.enforced.WithLabelValues("done") // a rate is seen only of what was there before
+	m.enforced.WithLabelValues("done") // a rate needs a first value
 	m.enforced.WithLabelValues("failed")
 	for _, state := range []string{"done", "pending", "failed"} {
 		m.backFill.WithLabelValues(state)

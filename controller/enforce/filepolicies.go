@@ -14,20 +14,21 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// fileReport shows the policies that are files in a ConfigMap, with the status that they would have
-// as objects: who reads the cluster sees neither the files nor the log. Nothing goes by it.
+// fileReport writes the policies that are files into a ConfigMap, with the status that they would
+// have as objects. Users who read the cluster see neither the files nor the log. Nothing reads it
+// back.
 type fileReport struct {
 	maps      typedcorev1.ConfigMapInterface
 	namespace string
 
-	statuses map[policies.PolicyKey]anyStatus // when conditions changed
+	statuses map[policies.PolicyKey]anyStatus // the last statuses, with the times at which conditions changed
 	written  string
 }
 
-// mostReported is what a ConfigMap holds, less some room.
+// mostReported is how many bytes a ConfigMap can hold, less some room.
 const mostReported = 900 << 10
 
-// write says what there is, if that is not what was last said.
+// write writes the ConfigMap if it has changed.
 func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) error {
 	if r == nil {
 		return nil
@@ -46,7 +47,7 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 	r.statuses = now
 	data, err := json.Marshal(items)
 	for ; err == nil && len(data) > mostReported; data, err = json.Marshal(items) {
-		items = items[:len(items)/2] // those that are left out are in the metric weir_policy
+		items = items[:len(items)/2] // the metric weir_policy has those that are left out
 	}
 	if err != nil {
 		return fmt.Errorf("encode the policies that are files: %w", err)
@@ -58,7 +59,7 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 		WithData(map[string]string{v1beta1.FilePoliciesKey: string(data)})
 	if _, err := r.maps.Apply(ctx, config, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // the namespace goes, or is not there: no user reads it
+			return nil // the namespace is gone or terminating: no user reads it
 		}
 		return fmt.Errorf("write ConfigMap %s/%s: %w", r.namespace, v1beta1.FilePolicies, err)
 	}

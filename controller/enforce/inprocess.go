@@ -23,32 +23,32 @@ import (
 )
 
 const (
-	// mostInProcess is how many policies the API server judges by itself: it parses the selectors
-	// of each at every write that the policy's rules name.
+	// mostInProcess is how many policies the API server judges by itself. It parses the selectors of
+	// each at every write that the policy's rules name.
 	mostInProcess = 16
 	// mostName is how long the name of an object may be.
 	mostName = 253
 )
 
-// inProcessOldest is the first Kubernetes that serves ValidatingAdmissionPolicies.
+// inProcessOldest is the first version of Kubernetes that serves ValidatingAdmissionPolicies.
 var inProcessOldest = kubeversion.MajorMinor(1, 30)
 
-// inProcess keeps what the API server can judge of policies by itself as
+// inProcess writes what the API server can judge of policies by itself as
 // ValidatingAdmissionPolicies, which hold while Weir is away.
 //
-// What belongs to a policy that is gone is deleted at once. What else is there is changed or deleted
-// only after the webhook configurations were written for the same policies, and the API server was
-// tried: so there is no moment in which neither judges.
+// The objects of a policy that is gone are deleted at once. Others are changed or deleted only
+// after the webhook configurations were written for the same policies, and the API server has
+// called the webhook. So there is no moment in which neither judges.
 type inProcess struct {
 	client    typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	version   discovery.ServerVersionInterface
-	leases    typedcoordinationv1.LeaseInterface // of the namespace
+	leases    typedcoordinationv1.LeaseInterface // of namespace
 	namespace string                             // that of the canary
 	owners    func(context.Context) ([]metav1.OwnerReference, error)
 	policies  *live.State
 	board     *board
 	off       bool
-	// overlap is for how long both judge before less comes to the webhook.
+	// overlap is for how long both judge before fewer requests come to the webhook.
 	overlap time.Duration
 	log     logr.Logger
 
@@ -59,15 +59,15 @@ type inProcess struct {
 type judged struct {
 	of   *policies.Set
 	says map[policies.PolicyKey]reach
-	// waits: something that is there is changed when the API server was tried.
+	// waits: existing objects are to be changed once the API server has called the webhook.
 	waits bool
 	// proven: the API server judges by all that was written.
 	proven bool
-	// alone are the webhooks that are not asked any more about a policy; nil: all are.
+	// alone are the webhooks that are no longer called for a policy; nil: all are called.
 	alone map[policies.PolicyKey][]policies.Webhook
 }
 
-// instead are the webhooks that need not be asked about policies in force.
+// instead returns the webhooks that need not be called for policies in force.
 func (j *judged) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
 	if j.of != inForce {
 		return nil
@@ -103,13 +103,13 @@ func (p *inProcess) run(ctx context.Context) {
 			return
 		case <-changed:
 		case <-news:
-			_ = await.Pause(ctx, canaryRetry) // there is other news, too
+			_ = await.Pause(ctx, canaryRetry) // other parts publish news, too
 		case <-time.After(pause):
 		}
 	}
 }
 
-// handOver has less come to the webhook once both have judged for the overlap.
+// handOver lets fewer requests come to the webhook once both have judged for the overlap.
 func (p *inProcess) handOver(is *judged, was judged) {
 	if !is.proven || is.waits {
 		is.alone = nil
@@ -123,8 +123,8 @@ func (p *inProcess) handOver(is *judged, was judged) {
 	}
 }
 
-// saidOf is what is said of each policy before anything is compiled, and the names of what may be
-// there for one.
+// saidOf returns what is said of each policy before anything is compiled, and the names of objects
+// that may exist for a policy.
 func saidOf(set *policies.Set) (says map[policies.PolicyKey]reach, known map[string]bool) {
 	says, known = map[policies.PolicyKey]reach{}, map[string]bool{}
 	for _, s := range set.Statuses() {
@@ -137,7 +137,7 @@ func saidOf(set *policies.Set) (says map[policies.PolicyKey]reach, known map[str
 	return says, known
 }
 
-// keep brings what is there up to date, and finds out whether the API server judges by it. free:
+// keep brings the objects up to date, and finds out whether the API server judges by them. free:
 // the webhook judges the policies of the set.
 func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is judged, err error) {
 	is.of, is.alone = set, map[policies.PolicyKey][]policies.Webhook{}
@@ -196,7 +196,7 @@ func (p *inProcess) keep(ctx context.Context, set *policies.Set, free bool) (is 
 	return is, errors.Join(errs...)
 }
 
-// failed is said of all policies that work when nothing is known of what is there.
+// failed sets what is said of all valid policies when the objects cannot be read.
 func (j judged) failed(err error) (judged, error) {
 	for key, was := range j.says {
 		if was.reason != v1beta1.ReasonNotValid {
@@ -211,7 +211,7 @@ func notWritten(err error) reach {
 		"its ValidatingAdmissionPolicy cannot be written, and the one written before stays in force: " + plainly(err.Error())}
 }
 
-// unproven takes back what is only said where the API server judges.
+// unproven takes back what only holds if the API server judges.
 func (j *judged) unproven() {
 	for key, says := range j.says {
 		if says.reason == v1beta1.ReasonJudged || says.reason == v1beta1.ReasonPartial {
@@ -222,8 +222,7 @@ func (j *judged) unproven() {
 	}
 }
 
-// serves is of which version the API server is, and why nothing is to be there; empty: something
-// may.
+// serves returns the version of the API server, and why no objects may exist; empty if they may.
 func (p *inProcess) serves() (v *kubeversion.Version, none string, err error) {
 	is, err := p.version.ServerVersion()
 	if err != nil {
@@ -241,8 +240,8 @@ func (p *inProcess) serves() (v *kubeversion.Version, none string, err error) {
 	return v, none, nil
 }
 
-// compile is what is to be there for policies, by name. It says of each policy that works what will
-// be known of it when the API server judges by that.
+// compile returns the objects for policies, by name. For each it sets in says what holds when the
+// API server judges by them.
 func (p *inProcess) compile(set *policies.Set, v *kubeversion.Version, none string, says map[policies.PolicyKey]reach,
 ) map[string]policies.InProcess {
 	want := map[string]policies.InProcess{}
@@ -266,13 +265,13 @@ func (p *inProcess) compile(set *policies.Set, v *kubeversion.Version, none stri
 	return want
 }
 
-// inProcessName is that of what is written for a policy.
+// inProcessName returns the name of the objects of a policy.
 func inProcessName(of policies.PolicyKey) string {
 	return "weir-" + strings.ToLower(of.Kind) + "-" + of.Name
 }
 
-// saysOf is what is known of a policy when the API server judges by what was compiled; why is why
-// nothing is written for it.
+// saysOf returns what holds for a policy when the API server judges by what was compiled. why is
+// why nothing is written for it.
 func saysOf(one policies.InProcess, why string) reach {
 	left := make([]string, len(one.LeftOut))
 	for i, l := range one.LeftOut {
@@ -293,8 +292,8 @@ func saysOf(one policies.InProcess, why string) reach {
 		"the API server judges the policy by itself, also while Weir is away"}
 }
 
-// judges tells whether the API server judges by a canary, and so by all that was written before it:
-// the names of canaries follow from that.
+// judges reports whether the API server judges by a canary, and so by all that was written before
+// it, from which the canary's name is computed.
 func (p *inProcess) judges(ctx context.Context, canary string) bool {
 	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()

@@ -18,18 +18,18 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// objects are a ValidatingAdmissionPolicy and the binding of its name; nil: it is not there.
+// objects are a ValidatingAdmissionPolicy and the binding of its name; nil: it does not exist.
 type objects struct {
 	policy  *admissionregistrationv1.ValidatingAdmissionPolicy
 	binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 }
 
-// readInProcess is what there is of Weir's, by name.
+// readInProcess returns Weir's objects, by name.
 func readInProcess(ctx context.Context, client typedadmissionregistrationv1.AdmissionregistrationV1Interface,
 ) (map[string]objects, error) {
 	ours, out := metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel}, map[string]objects{}
 	all, err := client.ValidatingAdmissionPolicies().List(ctx, ours)
-	if apierrors.IsNotFound(err) { // it serves none
+	if apierrors.IsNotFound(err) { // the API server does not serve them
 		return out, nil
 	}
 	if err != nil {
@@ -52,8 +52,8 @@ func readInProcess(ctx context.Context, client typedadmissionregistrationv1.Admi
 var errAfterWebhook = errors.New("the ValidatingAdmissionPolicy of the policy as it was stays in force until the API server asks " +
 	"Weir's webhook about the policy as it is")
 
-// bring makes what is there what is wanted. Where it is not free to change anything, it only writes
-// what is missing.
+// bring brings one policy's objects up to date, and returns them. If it is not free to change any,
+// it only creates what is missing.
 func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have objects,
 	owners []metav1.OwnerReference, free bool) (objects, error) {
 	label := func(o metav1.Object) {
@@ -64,14 +64,14 @@ func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have obj
 	label(want.Binding)
 	for _, m := range []*admissionregistrationv1.MatchResources{
 		want.Admission.Spec.MatchConstraints, want.Binding.Spec.MatchResources} {
-		if m != nil { // as the API server gives it back
+		if m != nil { // as the API server returns it
 			m.NamespaceSelector, m.ObjectSelector = selector(m.NamespaceSelector), selector(m.ObjectSelector)
 		}
 	}
 	if free && have.policy != nil && have.binding != nil &&
 		!equality.Semantic.DeepEqual(have.policy.Spec, want.Admission.Spec) &&
 		!equality.Semantic.DeepEqual(have.binding.Spec, want.Binding.Spec) {
-		// The policy as it is now would be about what the selectors of before select.
+		// The new policy would judge what the old selectors select.
 		if err := p.remove(ctx, objects{binding: have.binding}); err != nil {
 			return have, fmt.Errorf("delete the binding as it was: %w", err)
 		}
@@ -87,7 +87,7 @@ func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have obj
 	return objects{policy, binding}, err
 }
 
-// write writes an object if it is not there, or otherwise and free to be changed.
+// write creates an object, or updates it if it differs and may be changed.
 func write[C metav1.Object](ctx context.Context, api configurations[C], want, have C, there, free bool,
 	spec func(C) any) (C, error) {
 	did, err := have, error(nil)
@@ -108,7 +108,7 @@ func write[C metav1.Object](ctx context.Context, api configurations[C], want, ha
 	return did, nil
 }
 
-// remove deletes the binding first: a binding alone judges nothing.
+// remove deletes the binding first: a policy without a binding judges nothing.
 func (p *inProcess) remove(ctx context.Context, o objects) error {
 	var errs []error
 	if o.binding != nil {
@@ -125,8 +125,8 @@ func (p *inProcess) remove(ctx context.Context, o objects) error {
 	return errors.Join(errs...)
 }
 
-// canaryOf is the name of the canary that is written after these objects as they are: the API
-// server that answers by it has read them. Empty: there are none.
+// canaryOf returns the name of the canary that is written after these objects as they are; empty if
+// there are none. An API server that answers by it has read them.
 func canaryOf(stored map[string]objects) string {
 	if len(stored) == 0 {
 		return ""

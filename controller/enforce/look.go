@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// atOnce is how many objects back-fill changes at the same time, at most: few, since clients wait
-	// for what others do, and enough that it is done in minutes.
+	// atOnce is how many objects back-fill changes at the same time: few, since clients may wait
+	// behind these requests, and enough to finish in minutes.
 	atOnce = 8
-	// tooLate is an answer that lets other kinds have their turn after a slice of the time.
+	// tooLate is how slow an answer is that gives other kinds their turn, after a slice of time.
 	tooLate, slice = time.Second, 10 * time.Second
-	// mostGets is how many objects are read one by one rather than with all others of their kind.
+	// mostGets is how many objects are read one by one, and not by a list of their kind.
 	mostGets = 50
-	// showEvery is after how many changes it is told how far a pass is.
+	// showEvery is after how many changes progress is published.
 	showEvery = 100
 )
 
@@ -45,15 +45,15 @@ type look struct {
 	kind  schema.GroupVersionKind
 	gvr   schema.GroupVersionResource
 	how   policies.Look
-	// carrying is what carries the finalizer, and was not judged yet.
+	// carrying holds the objects that carry the finalizer and were not judged yet.
 	carrying map[types.UID]graph.View
 	began    time.Time
-	changes  uint64 // what the graph had counted of the kind by then
+	changes  uint64 // the graph's count of changes of the kind at that time
 	followed bool
 
 	mu      sync.Mutex
 	found   map[policies.PolicyKey]tally
-	refused int64 // changes that were not made
+	refused int64 // failed changes
 	again   bool  // not everything was seen
 	failure failure
 	waits   string
@@ -70,8 +70,8 @@ func (p *pass) newLook(k graph.KindStats, carrying map[types.UID]graph.View) *lo
 	return l
 }
 
-// due tells whether the kind is to be looked at, since policies about it are others, something has
-// failed, or time has passed.
+// due reports whether the kind is to be looked at: its policies have changed, something failed, or
+// enough time has passed.
 func (l *look) due(last *look) bool {
 	kind, age := l.k.GroupResource(), l.began.Sub(last.began)
 	switch {
@@ -83,7 +83,7 @@ func (l *look) due(last *look) bool {
 	return false
 }
 
-// take looks, and returns when every object is as it is to be, or could not be made so.
+// take looks at a kind, and returns when every object is in line or cannot be.
 func (l *look) take(ctx context.Context) {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -104,12 +104,12 @@ func (l *look) take(ctx context.Context) {
 		l.fail(err)
 		return
 	}
-	// What is only counted holds nothing up.
+	// Counting alone holds nothing up.
 	l.log.V(1).Info("cannot count what policies are about", "kind", l.gvr.GroupResource().String(), "err", err.Error())
 }
 
-// objects looks at those that policies may be about, and at those that carry the finalizer although
-// no policy selects them.
+// objects looks at the objects that policies may be about, and at those that carry the finalizer
+// although no policy selects them.
 func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 	if !l.how.Adds {
 		for _, v := range l.carrying {
@@ -119,11 +119,11 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 		}
 	}
 	if !concerned(l.k) {
-		return nil // that it is not served now says nothing of what is wanted
+		return nil // not being served now does not say what is wanted
 	}
 	selector, listed := l.how.Selector, l.how.Asks
 	if l.how.Adds && (!l.k.Collected || l.k.State != graph.Synced) {
-		selector, listed = "", true // the graph does not know what carries the finalizer
+		selector, listed = "", true // the graph does not know which objects carry the finalizer
 	}
 	if listed {
 		judge := func(object map[string]any, m *metav1.ObjectMeta) error {
@@ -162,7 +162,8 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// metaOf is what is known of an object that carries the finalizer for no policy any more.
+// metaOf returns the known metadata of an object that no policy wants to carry the finalizer any
+// more.
 func metaOf(v graph.View) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
@@ -173,7 +174,7 @@ func metaOf(v graph.View) *metav1.ObjectMeta {
 // object counts one object, and brings it in line. An error ends the look.
 func (l *look) object(ctx context.Context, group *errgroup.Group, object map[string]any, m *metav1.ObjectMeta) error {
 	if m.DeletionTimestamp != nil {
-		return ctx.Err() // no request is judged for it any more
+		return ctx.Err() // its deletion has been accepted
 	}
 	namespace, err := namespaceOf(ctx, l.policies, m.Namespace)
 	if err != nil {
@@ -195,8 +196,7 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 			return l.writer.Put(ctx, l.gvr, m, mark)
 		})
 	case len(errs) == 0 && slices.Contains(m.Finalizers, v1beta1.Finalizer):
-		// One that has changed since may be wanted with the finalizer by now, and is for the next
-		// pass to judge.
+		// An object that has changed since may want the finalizer now. The next pass judges it.
 		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
 			return l.writer.TakeUnchanged(ctx, l.gvr, m)
 		})
@@ -225,8 +225,8 @@ func (l *look) count(key policies.PolicyKey, t tally) {
 	l.found[key] = l.found[key].plus(t)
 }
 
-// change makes one change when its turn has come; by is the policy for which it adds the finalizer.
-// A kind whose requests are put off ends the group: it is left for the next pass.
+// change makes one change in the group; by is the policy for which it adds the finalizer. If
+// requests of the kind are put off, the group ends, and the kind is left to the next pass.
 func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.PolicyKey,
 	change func(context.Context) (finalizers.Result, error)) {
 	if ctx.Err() != nil {
@@ -268,7 +268,7 @@ func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.P
 	})
 }
 
-// fail notes what went wrong, first why the kind was given up.
+// fail records an error. Why the kind was given up comes first.
 func (l *look) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,9 +282,9 @@ func (l *look) fail(err error) {
 	l.failure.mayPass = l.failure.mayPass || !finalizers.CannotCarry(err)
 }
 
-// namespaceOf is the Namespace that an object is in, read if the watch has not shown it yet:
-// without it no policy that selects namespaces can be judged, and under Ignore an object that
-// cannot be judged counts as one that no policy is about. nil: there is none.
+// namespaceOf returns the Namespace of an object, which is read if the watch has not shown it yet;
+// nil if there is none. Without it no policy that selects namespaces can be judged, and under
+// Ignore an object that cannot be judged counts as one that no policy is about.
 func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]any, error) {
 	if name == "" {
 		return nil, nil

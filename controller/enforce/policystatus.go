@@ -26,20 +26,20 @@ import (
 // statusEvery bounds how often a policy's status is written.
 const statusEvery = time.Second
 
-// servedEvery is how often it is looked whether what policies name is served: discovery sends no
-// event.
+// servedEvery is how often it is checked whether the resources that policies name are served.
+// Discovery sends no events.
 const servedEvery = 30 * time.Second
 
-// statusWriter says on the policies what has been made of them.
+// statusWriter writes the status of policies.
 type statusWriter struct {
 	client   dynamic.Interface
 	policies *live.State
 	board    *board
-	asks     bool // this process has the API server ask, and tries whether it does
+	asks     bool // this process writes webhook configurations and checks that the API server calls the webhook
 	served   func() *served
 	order    orderer
-	files    *fileReport // nil: it is not known where
-	// tell makes an Event on a policy.
+	files    *fileReport // nil: policies that are files are not reported
+	// tell sends an Event on a policy.
 	tell    func(policy map[string]any, eventType, reason, message string)
 	metrics *metrics
 	log     logr.Logger
@@ -81,7 +81,7 @@ func (w *statusWriter) run(ctx context.Context) {
 	}
 }
 
-// facts are what the status of policies says, as far as is known.
+// facts are what is known for the status of policies.
 type facts struct {
 	counted counted
 	reached reach
@@ -90,7 +90,7 @@ type facts struct {
 	serves  *served
 }
 
-// write brings the status of every policy up to date, and tells whether one could not be.
+// write brings the status of every policy up to date, and reports whether one failed.
 func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 	ready, broken := 0, w.policies.Unreadable()
 	events := mostPolicyEvents
@@ -146,7 +146,7 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 	}
 	_, err = w.client.Resource(live.Resource(s.Policy.Kind)).Patch(ctx, s.Policy.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another by now: that comes with the watch
+		return nil // it is gone or was replaced; the watch will show that
 	}
 	if err == nil {
 		w.tellChanges(object, have.Conditions, want.Conditions, events)
@@ -154,7 +154,8 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 	return err
 }
 
-// statusPatch makes one status of another. What is left out of a merge patch would stay.
+// statusPatch returns a merge patch from one status to another. It sets to null the fields that
+// would otherwise stay.
 func statusPatch(uid types.UID, have, want anyStatus) ([]byte, error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&have)
 	if err != nil {
@@ -172,7 +173,7 @@ func statusPatch(uid types.UID, have, want anyStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
 }
 
-// say puts what is known into a status. What is not known stays as it was.
+// say sets what is known in a status. What is not known stays as it was.
 func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	set := func(c metav1.Condition) { meta.SetStatusCondition(&want.Conditions, c) }
 	asked := f.reached
@@ -193,7 +194,7 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	}
 	t, known := f.counted.tallies[s.Policy]
 	switch {
-	case !s.Ready: // how many objects it is about, and carry the finalizer, stays what was counted last
+	case !s.Ready: // the last counts stay
 		if meta.FindStatusCondition(want.Conditions, v1beta1.ConditionBackFilled) != nil {
 			set(backFilled(s, f.counted, generation))
 		}
@@ -226,8 +227,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	}
 }
 
-// withdraw takes out what the policy does not ask for any more. Of one that cannot be compiled it
-// is not known what it asks for.
+// withdraw removes what the policy no longer asks for. What a policy asks for that cannot be
+// compiled is not known.
 func (want *anyStatus) withdraw(s policies.Status) {
 	if !s.Ready {
 		return
@@ -246,12 +247,12 @@ func (want *anyStatus) withdraw(s policies.Status) {
 	}
 }
 
-// mostPolicyEvents is how many Events on policies one cause brings about.
+// mostPolicyEvents is how many Events on policies one cause may bring about.
 const mostPolicyEvents = 50
 
-// tellChanges makes an Event of each condition that has come to be False, or is so no more. How far
-// back-fill is, is none, nor what the API server judges by itself. Of Ready the conditions tell that
-// explain it.
+// tellChanges sends an Event for each condition that has become False, or is no longer. It sends
+// none for back-fill, for what the API server judges by itself, and for Ready, which other
+// conditions explain.
 func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
 	for _, c := range want {
 		was := meta.FindStatusCondition(have, c.Type)
@@ -299,8 +300,8 @@ func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	return out
 }
 
-// holds is whether a policy holds, by what is known of whether it is enforced, and of what the API
-// server judges by itself.
+// holds returns the condition Ready, from the condition Enforced and what the API server judges by
+// itself.
 func holds(s policies.Status, enforced metav1.Condition, judged reach, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: generation,
 		Status: enforced.Status, Reason: enforced.Reason, Message: enforced.Message}
@@ -348,7 +349,7 @@ func failsSafely(s policies.Status, generation int64) metav1.Condition {
 	return c
 }
 
-// notInForce is what the other conditions of a policy say that cannot be compiled.
+// notInForce is the message of the other conditions of a policy that cannot be compiled.
 const notInForce = "the policy is not in force: the condition Valid says why"
 
 func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
@@ -370,12 +371,12 @@ func backFilled(s policies.Status, now counted, generation int64) metav1.Conditi
 	return c
 }
 
-// notConfigured is what is reached where this process writes no webhook configuration, so that the
-// API server asks nothing.
+// notConfigured is the reach of a process that writes no webhook configuration, so that the API
+// server does not call the webhook.
 var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and Weir judges nothing: neither --webhook-service nor --webhook-url says where the webhook is"}
 
-// enforced is the condition, if anything is known about it.
+// enforced returns the condition Enforced, if anything is known about it.
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
 	c = metav1.Condition{Type: v1beta1.ConditionEnforced, ObservedGeneration: generation}
 	if !s.Ready {

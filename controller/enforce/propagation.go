@@ -25,27 +25,26 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// enforceTries is how often in a row an object is read and decided about again because it had
-// changed.
+// enforceTries is how often in a row an object that has changed is read and decided about again.
 const enforceTries = 3
 
-// sweepEvery is how often objects that went unseen are forgotten.
+// sweepEvery is how often objects are forgotten whose end was not seen.
 const sweepEvery = time.Minute
 
-// propagator has the deletions of objects with the finalizer carried out as policies say.
+// propagator carries out the deletions of objects with Weir's finalizer as policies say.
 //
-// Weir's finalizer holds the object until it is known how, and until dependents that are to be kept
-// are released. Where Weir collects, the graph is told, and ends the object like any other: one
-// PATCH when nothing is left to wait for. Where the built-in collector does, the object is deleted
-// once more with another propagation policy, by which the API server lets a deletion that is under
-// way take another propagation (RB 6.34), and its finalizer is removed when the watch shows that;
-// one that nothing refers to needs no propagation. With Orphan that is done by Weir's own
-// collector, too: that dependents are to live must be written down where the next leader, another
-// collector, and who takes Weir's finalizer off by hand will find it. A crash at any point leaves
-// an object that is held, which the next leader finds.
+// The finalizer holds the object until its propagation is decided, and until dependents that are to
+// be kept are released. Where Weir collects, the graph is told the propagation, and finishes the
+// object like any other, by one PATCH when nothing is left to wait for. Where the built-in
+// collector does, the object is deleted again with another propagation policy, which the API server
+// accepts for a deletion that is under way (RB 6.34). Its finalizer is removed when the watch shows
+// that. An object that nothing refers to needs no propagation. Orphan is written down so with
+// Weir's own collector, too: the next leader, another collector, and a user who removes Weir's
+// finalizer by hand have to find that dependents are to be kept. A crash at any point leaves an
+// object that is held, which the next leader finds.
 //
-// An object is asked about when the watch shows it, as the watch shows it; nothing is read but what
-// policies need besides.
+// An object is decided about when the watch shows it, as the watch shows it. Only what policies
+// need besides is read.
 type propagator struct {
 	store     *follow.Store
 	requester *request.Client
@@ -56,29 +55,29 @@ type propagator struct {
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	brake     Brake
 	archive   *undo.Recorder          // nil: nothing is recorded
-	collects  bool                    // the graph's decisions are carried out, here
-	enforced  func(types.UID, string) // is told what a policy says of a deletion; nil: nothing is
-	shown     func(graph.Ref) bool    // tells whether the watches have shown what was written before; nil: they have
+	collects  bool                    // the graph's decisions are carried out by this process
+	enforced  func(types.UID, string) // called with what a policy says of a deletion; nil: it is not reported
+	shown     func(graph.Ref) bool    // reports whether the watches have shown what was written before; nil: they have
 
 	mu      sync.Mutex
 	leading bool
 	held    map[types.UID]*holding
-	waiting int // those that are not ruled
+	waiting int // held objects that are not ruled
 }
 
 // holding is what is known of a terminating object that carries Weir's finalizer.
 type holding struct {
 	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: not all of its metadata has been seen
-	ruled bool                          // the graph knows how it goes on
-	given bool                          // it was deleted with the propagation that it is to have; losing this costs a request
-	shown bool                          // the watches have shown what was written before it was deleted
-	late  bool                          // it waited for kinds that the built-in collector may come to see later than Weir
+	ruled bool                          // the graph knows its propagation
+	given bool                          // it was deleted with the wanted propagation; losing this costs a request
+	shown bool                          // the watches have shown what was written before its deletion
+	late  bool                          // it waited for kinds that the built-in collector may see later than Weir
 }
 
 func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, b Brake, log logr.Logger) *propagator {
 	if collects {
-		// Dependents that are to be kept are released before the first is deleted foreground,
-		// however that was asked for.
+		// Dependents that are to be kept are released before the first is deleted, however a foreground
+		// deletion was asked for.
 		s.Apply(graph.Holds{Finalizer: v1beta1.Finalizer})
 	}
 	return &propagator{
@@ -90,7 +89,7 @@ func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *event
 	}
 }
 
-// terminating is told of every object that is seen to terminate, when the graph has it.
+// terminating is called with every object that is seen to terminate, when the graph has it.
 func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
 	carrying := slices.Contains(m.Finalizers, v1beta1.Finalizer)
 	s.mu.Lock()
@@ -105,7 +104,7 @@ func (s *propagator) terminating(m *metav1.PartialObjectMetadata) {
 	s.queue.Add(m.UID)
 }
 
-// run enforces until ctx ends, beginning with what is terminating already.
+// run enforces until ctx ends, beginning with objects that terminate already.
 func (s *propagator) run(ctx context.Context) {
 	s.mu.Lock()
 	s.leading = true
@@ -119,7 +118,7 @@ func (s *propagator) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// all puts down everything that terminates and carries the finalizer.
+// all queues every object that terminates and carries the finalizer.
 func (s *propagator) all() {
 	for _, v := range s.store.Finalized(v1beta1.Finalizer) {
 		if v.Deleting {
@@ -128,8 +127,8 @@ func (s *propagator) all() {
 	}
 }
 
-// requeueOnChange asks about everything that is held when policies change, or the labels of a
-// namespace by which they select, and forgets what went unseen.
+// requeueOnChange queues all held objects when policies change, or labels of namespaces by which
+// they select. It also forgets objects whose end was not seen.
 func (s *propagator) requeueOnChange(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -177,13 +176,13 @@ func (s *propagator) work(ctx context.Context, uid types.UID) {
 }
 
 var (
-	// errChanged: the object is not any more as it was decided about.
+	// errChanged: the object has changed since it was decided about.
 	errChanged = errors.New("the object has changed")
-	// errWaits: for something of which no event may come.
+	// errWaits: the object waits for something that may send no event.
 	errWaits = errors.New("the deletion is held")
 )
 
-// enforce takes the deletion of one object one step on.
+// enforce takes the next step of the deletion of one object.
 func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	v, known := s.store.Find(uid)
 	if !known || !v.Deleting || !slices.Contains(v.Finalizers, v1beta1.Finalizer) {
@@ -191,7 +190,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 		return nil
 	}
 	if s.policies.Current() != nil {
-		return errWaits // the policies of a history that went back are not to carry anything out
+		return errWaits // policies of a history that went back must not be carried out
 	}
 	object, m, err := s.read(ctx, v)
 	if err != nil {
@@ -231,8 +230,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
 
-// unshown tells whether an object that keeps dependents, or is recorded with them, is about to go, and one may have been
-// written before it was deleted that no watch has shown.
+// unshown reports whether an object is about to go that keeps dependents, or is recorded with them,
+// while a dependent may have been written before its deletion that no watch has shown.
 func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
 	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome() || e.Archive != nil
 	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
@@ -247,8 +246,7 @@ func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletio
 	return !h.shown
 }
 
-// limit finds whether the deletion of an object is to be held because too much would also be
-// deleted.
+// limit finds out whether the deletion is to be held because too much would also be deleted.
 func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionState) {
 	switch {
 	case s.brake == nil:
@@ -269,14 +267,14 @@ func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionStat
 	to.uncounted = !complete && to.goes <= e.Limit.Most
 }
 
-// requeue has a deletion be decided about once more, at once.
+// requeue has a deletion decided about again, at once.
 func (s *propagator) requeue(uid types.UID) {
 	s.queue.Forget(uid)
 	s.queue.Add(uid)
 }
 
-// read is the object as the watch showed it last; live, if policies look at more than metadata, or
-// that is not known. nil: it is not there any more.
+// read returns the object as the watch showed it last. It is read live if policies look at more
+// than metadata, or not all metadata was seen. It returns nil if the object is gone.
 func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	_, full := s.policies.Set().AddsFinalizer(v.Kind)
 	var object map[string]any
@@ -301,7 +299,7 @@ func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *m
 	return object, m, err
 }
 
-// known is what is known of a deletion, and has been done about it.
+// known returns what is known of a deletion.
 func (s *propagator) known(uid types.UID) holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +310,7 @@ func (s *propagator) known(uid types.UID) holding {
 }
 
 // hold remembers what was read of an object, unless the watch has shown a later state meanwhile.
-// nil: it is to be read.
+// With nil the object is read again.
 func (s *propagator) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// carryOut takes one step of the deletion of an object, as nextStep has decided it.
+// carryOut carries out a step of the deletion of an object.
 func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata,
 	want v1beta1.PropagationPolicy, step deletionStep) error {
 	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
@@ -26,7 +26,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 			s.holdLocked(v.UID).late = true
 			s.mu.Unlock()
 		}
-		s.rule(ref, "") // what was ruled before does not count any more
+		s.rule(ref, "") // an earlier ruling no longer counts
 		if !step.soon {
 			s.reporter.OnHold(v.Ref, step.why)
 		}
@@ -36,7 +36,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 		if err := s.release(ctx, v, step); err != nil {
 			return err
 		}
-		return errChanged // what is left is another step
+		return errChanged // the rest is another step
 	case s.collects && step.propagation != metav1.DeletePropagationOrphan:
 		s.rule(ref, want)
 		log.Info("propagation enforced", "propagation", want)
@@ -50,7 +50,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 		s.mu.Lock()
 		s.holdLocked(v.UID).given = true
 		s.mu.Unlock()
-		s.rule(ref, want) // it goes on as it is written down; both finalizers come off at once
+		s.rule(ref, want) // it goes on as the API server has it; both finalizers are removed at once
 		log.Info("propagation enforced", "propagation", step.propagation)
 		return nil // the watch shows it
 	}
@@ -69,8 +69,8 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 	return nil
 }
 
-// after tells from a request's failure whether the object has changed: it is read then, and decided
-// about again.
+// after returns the error of a failed request. If the object has changed, that is errChanged, and
+// the object is read again.
 func (s *propagator) after(a graph.Action, err error) error {
 	switch o := request.OutcomeAbout(a.Object, err); o {
 	case request.Stale, request.Gone:
@@ -83,8 +83,7 @@ func (s *propagator) after(a graph.Action, err error) error {
 	return fmt.Errorf("%s: %w", a.Words(a.Object.String()), err)
 }
 
-// rule tells the graph, where its decisions are carried out, how a deletion goes on; "" holds the
-// object.
+// rule tells the graph how a deletion goes on, if this process collects; "" holds the object.
 func (s *propagator) rule(ref graph.Ref, p v1beta1.PropagationPolicy) {
 	if !s.collects {
 		return
@@ -104,11 +103,11 @@ func (s *propagator) rule(ref graph.Ref, p v1beta1.PropagationPolicy) {
 	}
 }
 
-// release takes the references to an owner off dependents that are to be kept.
+// release removes the references to an owner from dependents that are to be kept.
 func (s *propagator) release(ctx context.Context, owner graph.View, step deletionStep) error {
 	var group errgroup.Group
 	group.SetLimit(s.requester.Limiter.Places())
-	// The same each time, however many others are left.
+	// The text is the same each time, however many others are left.
 	why := fmt.Sprintf("it is to be kept though its owner %s is deleted", owner.Ref)
 	for _, d := range step.release {
 		a := graph.Action{Verb: graph.Release, Object: d.Ref, Owners: []metav1.OwnerReference{}, Why: why}
@@ -118,7 +117,7 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 			}
 		}
 		group.Go(func() error {
-			if d.Unfollowed > 0 { // the patch has all that are to stay, and not all are known
+			if d.Unfollowed > 0 { // the patch lists all references that stay, and not all are known
 				return fmt.Errorf("release %s from %s: it has %d owner references, and no more than %d are "+
 					"followed: remove those that it does not need", d.Ref, owner.Ref,
 					len(d.Owners)+d.Unfollowed, graph.MostOwners)
@@ -130,10 +129,10 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(),
 					"why", step.why)
 				return nil
-			case request.Stale, request.Gone: // the watch will bring what it has become
+			case request.Stale, request.Gone: // the watch will show what it has become
 				return errWaits
 			case request.Refused, request.Failed:
-				// On the dependent: who is against it knows that one.
+				// Reported on the dependent, where whoever refused it will look.
 				s.reporter.Refused(a, o, err, s.queue.NumRequeues(owner.UID))
 			case request.Throttled, request.Cancelled:
 			}

@@ -14,59 +14,61 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// deletionState is everything that the next step of the deletion of an object with the finalizer
-// depends on.
+// deletionState is all that the next step of the deletion of an object with the finalizer depends
+// on.
 type deletionState struct {
 	enforcement policies.Enforcement
 	finalizers  []string
 	dependents  []graph.View
-	// unlisted names kinds that may hold dependents that are not seen.
+	// unlisted names the kinds that may hold dependents that are not seen.
 	unlisted string
-	// collects: Weir's own collector honours the propagation, and waits for such kinds itself.
+	// collects: Weir's own collector carries out the propagation, and itself waits for such kinds.
 	collects bool
-	// alone: nothing refers to the object, and everything that could has been seen.
+	// alone: nothing refers to the object, and all kinds that could have been listed.
 	alone bool
-	// goes is how many objects would also be deleted, where a policy limits that; held: they are
-	// too many, and no person has decided.
+	// goes is how many objects would also be deleted, if a policy limits that. held: they are too
+	// many, and no person has decided.
 	goes int
 	held bool
-	// uncounted: there may be more of them, since kinds are still being listed.
+	// uncounted: goes may be too low, since kinds are still being listed.
 	uncounted bool
-	// unrecorded is why it waits to be recorded; recordingFailed: that could not be done.
+	// unrecorded is why it waits to be recorded. recordingFailed: the last attempt failed.
 	unrecorded      string
 	recordingFailed bool
-	// referred: something that was seen refers to the object.
+	// referred: an object that was seen refers to this one.
 	referred bool
-	// given: the deletion has been given its propagation before.
+	// given: it was deleted with its propagation before.
 	given bool
-	// late: it has waited for kinds that were not listed, and the built-in collector may not see
-	// them yet.
+	// late: it has waited for kinds that were not listed, which the built-in collector may not see
+	// yet.
 	late bool
 }
 
-// deletionStep is one of: wait, release dependents, give the deletion a propagation, or, without
-// any, remove the finalizer.
+// deletionStep is one of: wait, release dependents, delete with a propagation, or, if all are
+// empty, remove the finalizer.
 type deletionStep struct {
 	wait        bool
 	late        bool // wait: see deletionState
-	soon        bool // wait: for Weir itself, so nobody is told
+	soon        bool // wait: only for Weir, so no user is told
 	release     []graph.View
 	propagation metav1.DeletionPropagation
 	why         string
 }
 
-// nextStep decides the next step.
+// nextStep returns the next step.
 //
 //	policies undecided                        wait
-//	more goes than a brake lets through       wait, until a person has decided, or it is less
-//	it may be more: kinds are still listed    wait
-//	it is not recorded, and is to be          wait
-//	some dependents are to be kept            wait for the lists of all kinds, then release those that are left
-//	Orphan is under way, or was carried out   where it is the built-in collector's, which waits for nothing that it does not see: wait for the lists of all
-//	                                          kinds, then release those that are left
+//	more would go than a limit allows         wait, until a person has decided, or fewer would go
+//	more may go: kinds are still listed       wait
+//	it has to be recorded first               wait
+//	some dependents are to be kept            wait for the lists of all kinds, then release them
+//	Orphan is under way, or was carried out   if the built-in collector does it, which does not wait
+//	                                          for what it does not see: wait for the lists of all
+//	                                          kinds, then release the dependents that are left
 //	nothing refers to it                      remove the finalizer
-//	the propagation is not in the finalizers  delete with it, once; Orphan again while something refers to it: a client took that off, and not
-//	                                          who has released dependents
+//	the propagation is not in the finalizers  delete with it, once; with Orphan again while something
+//	                                          refers to it: a client, and not the collector that
+//	                                          releases dependents, removed the orphan finalizer
 //	else                                      remove the finalizer: the collector does the rest
 func nextStep(s deletionState) deletionStep {
 	by := "no policy says otherwise"
@@ -115,12 +117,12 @@ func nextStep(s deletionState) deletionStep {
 	return deletionStep{propagation: metav1.DeletionPropagation(want), why: by}
 }
 
-// braked tells whether a limit holds the deletion.
+// braked reports whether a limit holds the deletion.
 func (s *deletionState) braked() bool {
 	return s.enforcement.Undecided || s.enforcement.Limit != nil && (s.held || s.uncounted)
 }
 
-// left are the dependents of some kinds that have still to be released.
+// left returns the dependents of some kinds that have still to be released.
 func (s *deletionState) left(of func(schema.GroupResource) bool) []graph.View {
 	return slices.DeleteFunc(slices.Clone(s.dependents), func(d graph.View) bool { return d.Accepted || !of(d.Kind) })
 }
@@ -129,7 +131,7 @@ func keeps(dependents []graph.View, by string) string {
 	return fmt.Sprintf("%s to be kept (%s)", words.Count(len(dependents), "dependent is", "dependents are"), by)
 }
 
-// finalizerOf is how the API server remembers a propagation policy (RB 6.2).
+// finalizerOf returns the finalizer by which the API server records a propagation policy (RB 6.2).
 func finalizerOf(p v1beta1.PropagationPolicy) string {
 	if p == v1beta1.Orphan {
 		return metav1.FinalizerOrphanDependents

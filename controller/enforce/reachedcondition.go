@@ -10,29 +10,29 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// reach is whether the API server asks Weir's webhook, and is answered: the condition Enforced of
-// policies.
+// reach is whether the API server calls Weir's webhook and gets an answer: the condition Enforced
+// of policies.
 type reach struct {
 	status          metav1.ConditionStatus // empty: it was not tried, or need not be
 	reason, message string
 }
 
-// orderer is who sees to it that the waves of DrainPolicies hold.
+// orderer is what keeps the waves of DrainPolicies in order.
 type orderer uint8
 
 const (
-	// byWebhook: another namespace controller deletes, and only the webhook refuses it what is of a
-	// later wave.
+	// byWebhook: another namespace controller deletes, and only the webhook refuses deletes of later
+	// waves.
 	byWebhook orderer = iota
-	// byDrainer: who empties namespaces is Weir itself, and asks no webhook.
+	// byDrainer: Weir empties namespaces itself, and needs no webhook for that.
 	byDrainer
-	// byNone: no wave is ever begun.
+	// byNone: no wave ever begins.
 	byNone
 )
 
-// kept is whether waves hold. Where Weir empties namespaces itself that is said, not left out: who
-// waits for Enforced need not know the mode, and a webhook that is not reached is no reason to
-// worry about waves there.
+// kept returns whether waves hold. If Weir empties namespaces itself that is said, and not left
+// out: a client that waits for Enforced need not know the mode, and a webhook that is not reached
+// does no harm to waves there.
 func (o orderer) kept(asked reach) reach {
 	switch o {
 	case byDrainer:
@@ -44,7 +44,7 @@ func (o orderer) kept(asked reach) reach {
 	return asked
 }
 
-// The words of the API server about the canary's webhook.
+// How the API server's messages about the canary's webhook begin.
 const (
 	canaryDenied = `admission webhook "` + string(policies.WebhookCanary) + `" denied the request: `
 	canaryFailed = `failed calling webhook "` + string(policies.WebhookCanary) + `": `
@@ -63,7 +63,7 @@ const (
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
 )
 
-// reachOf reads what became of a dry-run delete that should come back refused with an answer.
+// reachOf returns what the result of a dry-run delete shows that should be refused with an answer.
 func reachOf(err error, answer string) reach {
 	if err == nil {
 		return reach{metav1.ConditionFalse, v1beta1.ReasonNotAsked, saysNotAsked}
@@ -83,7 +83,7 @@ func reachOf(err error, answer string) reach {
 	switch {
 	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled", "TLS handshake timeout"):
 		return no(v1beta1.ReasonNotReached, saysNoAnswer)
-	case containsAny(why, "remote error: tls"): // it wants a client certificate
+	case containsAny(why, "remote error: tls"): // it requires a client certificate
 		return no(v1beta1.ReasonRefused, saysRefused)
 	case containsAny(why, "x509:", "tls: failed to verify"):
 		return no(v1beta1.ReasonNotTrusted, saysNotTrusted)
@@ -102,8 +102,8 @@ func containsAny(text string, parts ...string) bool {
 	return false
 }
 
-// The path begins with a token that is told to the API server only; ports of connections, and the
-// time, are others each time.
+// These parts of errors are removed: the path, which begins with a token that only the API server
+// is told, and ports and times, which differ each time.
 var (
 	pathOfURL   = regexp.MustCompile(`(https?://[^/"\s]+)/[^"\s]*`)
 	ownAddress  = regexp.MustCompile(`\b(read|write) (tcp\d?) \S+->`)
@@ -113,7 +113,7 @@ var (
 // mostWords is how much of an error is shown, in bytes.
 const mostWords = 1024
 
-// plainly is an error that all users may read, and that is the same each time.
+// plainly returns the text of an error so that all users may read it, and the same text each time.
 func plainly(text string) string {
 	text = pathOfURL.ReplaceAllString(text, "$1")
 	text = ownAddress.ReplaceAllString(text, "$1 $2 ")

@@ -13,14 +13,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// served are the resources that discovery knows of, and the groups that have not answered.
+// served holds the resources that discovery found, and the groups that did not answer.
 type served struct {
 	resources map[schema.GroupResource]bool
-	anyGroup  map[string]bool // of a resource
+	anyGroup  map[string]bool // by the name of a resource
 	silent    []string
 }
 
-// servedNow is nil before anything is known.
+// servedNow returns what is served; nil before anything is known.
 func servedNow(s *follow.Store, undiscovered []string) *served {
 	out := &served{resources: map[schema.GroupResource]bool{}, anyGroup: map[string]bool{}}
 	for _, k := range s.Stats().Kinds {
@@ -42,7 +42,7 @@ func servedNow(s *follow.Store, undiscovered []string) *served {
 // mostNamed is how many resources a condition names.
 const mostNamed = 5
 
-// resolved is the condition of that name, if anything is known.
+// resolved returns the condition Resolved, if anything is known.
 func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Condition, known bool) {
 	c = metav1.Condition{Type: v1beta1.ConditionResolved, ObservedGeneration: generation, Status: metav1.ConditionTrue,
 		Reason: v1beta1.ReasonServed, Message: "every resource that the policy names is served"}
@@ -52,7 +52,7 @@ func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Con
 	var missing, unknown []string
 	for _, n := range names {
 		if len(n.Groups) == 0 {
-			continue // in no group there is nothing to serve
+			continue // no group has nothing to serve
 		}
 		what := fmt.Sprintf("%s (%s)", n.Field, schema.GroupResource{Group: n.Groups[0], Resource: n.Resource})
 		switch {

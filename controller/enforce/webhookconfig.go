@@ -28,14 +28,14 @@ import (
 )
 
 const (
-	// webhookTimeout is how long the API server waits for a validating webhook of Weir's, in
-	// seconds. It asks all of these at the same time.
+	// webhookTimeout is how long the API server waits for a validating webhook of Weir, in seconds. It
+	// calls them all at the same time.
 	webhookTimeout = 10
-	// serverTimeout is how many seconds the API server has for a request, all webhooks included (RB
-	// 6.18), less two for the rest of its work. Past that the client is told that it took too long,
-	// whatever a failurePolicy says.
+	// serverTimeout is how many seconds the API server has for a request with all its webhooks (RB
+	// 6.18), less two for the rest of its work. After that the client is told that the request timed
+	// out, whatever a failurePolicy says.
 	serverTimeout = 34 - 2
-	// configureEvery finds out that another client has changed the configurations.
+	// configureEvery is how soon it is seen that another client has changed the configurations.
 	configureEvery = 15 * time.Second
 )
 
@@ -44,26 +44,26 @@ type WebhookTarget struct {
 	// Service is in the cluster, URL (https://HOST:PORT) outside it. One of them is set.
 	Service types.NamespacedName
 	URL     string
-	// Paths are below it, after a token that only the API server is told.
+	// Paths come after a token that only the API server is told.
 	Paths map[policies.Webhook]string
 	Token Tokener
-	// Certificates say what the API server is to trust.
+	// Certificates is the CA bundle that the API server is to trust.
 	Certificates Bundler
-	// CanaryNamespace is where the Lease is by which Weir finds out whether the API server asks it;
-	// empty: it does not.
+	// CanaryNamespace is the namespace of the Lease by which Weir finds out whether the API server
+	// calls its webhook; empty: it does not find out.
 	CanaryNamespace string
-	// BrakeUsers are other garbage collectors, about whose deletes the brake is asked; none: it is
-	// not.
+	// BrakeUsers are the users of other garbage collectors, about whose deletes the brake is asked;
+	// none: it is not asked.
 	BrakeUsers []string
-	// InProcessOff: the API server judges nothing by itself.
+	// InProcessOff: no ValidatingAdmissionPolicies are written.
 	InProcessOff bool
-	// InProcessOverlap is for how long both judge.
+	// InProcessOverlap is for how long both the API server and the webhook judge.
 	InProcessOverlap time.Duration
 }
 
-// Tokener says which token the paths begin with.
+// Tokener provides the token with which the paths begin.
 type Tokener interface {
-	// Next is the token to write, while these are written.
+	// Next returns the token to write; written are the tokens in the configurations now.
 	Next(ctx context.Context, written []string) (string, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
@@ -93,24 +93,24 @@ func (t *WebhookTarget) client(r policies.WebhookRules, c called) admissionregis
 	}}
 }
 
-// configurator keeps the webhook configurations as the policies want them: only what a policy is
-// about comes to Weir, the policies themselves, and the canary.
+// configurator keeps the webhook configurations as the policies need them. Only requests that a
+// policy is about come to Weir, with those for policies and the canary.
 type configurator struct {
 	client     typedadmissionregistrationv1.AdmissionregistrationV1Interface
 	namespaces typedcorev1.NamespaceInterface
 	policies   *live.State
 	target     *WebhookTarget
-	// kept are the resources of which the API server keeps objects that can be changed and deleted;
-	// none before it is known.
+	// kept returns the resources whose objects the API server stores, and lets clients change and
+	// delete; none before discovery.
 	kept   func() []schema.GroupResource
-	canary *canary // nil: it is not watched whether the API server asks, or have policies looked at
-	board  *board  // nil: the API server judges nothing by itself
+	canary *canary // nil: whether the API server calls the webhook is not checked
+	board  *board  // nil: there are no ValidatingAdmissionPolicies
 	log    logr.Logger
 
-	remembered bool // what was written before the first write; see remember
+	remembered bool // remember has been called
 }
 
-// selectable are the resources whose objects a policy can be about when it names none.
+// selectable returns the resources whose objects a policy can be about when it names none.
 func selectable(s *follow.Store) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, k := range s.Stats().Kinds {
@@ -142,7 +142,7 @@ func (c *configurator) run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-kinds.C: // a '*' means those that have come, too
+			case <-kinds.C: // a '*' includes new kinds, too
 				set := c.policies.Set()
 				same = (!set.Wildcard() || slices.Equal(before, c.kept())) &&
 					reflect.DeepEqual(instead, c.instead(set))
@@ -157,7 +157,7 @@ func (c *configurator) run(ctx context.Context) {
 	}
 }
 
-// instead are the webhooks that the API server need not ask.
+// instead returns the webhooks that the API server need not call, because it judges by itself.
 func (c *configurator) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
 	if c.board == nil {
 		return nil
@@ -166,11 +166,11 @@ func (c *configurator) instead(inForce *policies.Set) map[policies.PolicyKey][]p
 	return now.judged.instead(inForce)
 }
 
-// lookAtKinds is how often it is looked whether other kinds are served, or the API server judges
-// otherwise by itself.
+// lookAtKinds is how often it is checked whether the served kinds, or what the API server judges by
+// itself, have changed.
 const lookAtKinds = time.Second
 
-// apply makes both configurations what they should be.
+// apply brings both configurations up to date.
 func (c *configurator) apply(ctx context.Context) error {
 	set, kept := c.policies.Set(), c.kept()
 	if len(kept) == 0 && set.Wildcard() {
@@ -237,9 +237,9 @@ func (c *configurator) called(ctx context.Context) (called, error) {
 	return called{token, bundle}, nil
 }
 
-// remember has the source trust what is written, once, before the first write: a process that has
-// waited to lead has not seen what another source has written meanwhile, and pods of the webhook
-// may serve that one's certificates.
+// remember has the source trust the bundles that are written now, once, before the first write. A
+// process that waited to lead has not seen what another source has written meanwhile, and pods of
+// the webhook may serve that one's certificates.
 func (c *configurator) remember(bundles [][]byte) {
 	r, ok := c.target.Certificates.(interface{ Remember(bundle []byte) error })
 	if !ok || c.remembered {
@@ -253,8 +253,9 @@ func (c *configurator) remember(bundles [][]byte) {
 	}
 }
 
-// owners are whom the configurations go with: the namespace of the Service, without which they
-// would have every request wait for a webhook that no process serves, and refuse under Fail.
+// owners returns the owners of the configurations: the namespace of the Service. Without it the
+// configurations would have every request wait for a webhook that no process serves, and refuse it
+// under Fail.
 func (c *configurator) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
 	name := c.target.Service.Namespace
 	if name == "" {
@@ -274,8 +275,8 @@ func managed() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: policies.WebhookConfigurations, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}
 }
 
-// mutatingTimeout is how long the API server waits for each mutating webhook, in seconds: it asks
-// one after the other, each twice where another's webhook changes the object, and then the
+// mutatingTimeout returns how long the API server waits for each mutating webhook, in seconds. It
+// calls them one after the other, each twice if another webhook changes the object, and then the
 // validating ones.
 func mutatingTimeout(rules []policies.WebhookRules) int32 {
 	n := int32(0)
@@ -287,7 +288,7 @@ func mutatingTimeout(rules []policies.WebhookRules) int32 {
 	return max(1, min(webhookTimeout, (serverTimeout-webhookTimeout)/(2*max(1, n))))
 }
 
-// Everything is written out, defaults too, so that what the API server gives back compares equal.
+// All fields are set, defaults too, so that what the API server returns compares equal.
 
 func (c *configurator) mutating(r policies.WebhookRules, by called, timeout int32) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
@@ -302,7 +303,7 @@ func (c *configurator) mutating(r policies.WebhookRules, by called, timeout int3
 func (c *configurator) validating(r policies.WebhookRules, by called) admissionregistrationv1.ValidatingWebhook {
 	effects := admissionregistrationv1.SideEffectClassNone
 	if r.Webhook == policies.WebhookDelete {
-		effects = admissionregistrationv1.SideEffectClassNoneOnDryRun // it arms
+		effects = admissionregistrationv1.SideEffectClassNoneOnDryRun // it adds finalizers
 	}
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: r.Name, ClientConfig: c.target.client(r, by), Rules: r.Rules, FailurePolicy: &r.FailurePolicy,
@@ -319,7 +320,7 @@ func selector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
-// configurations are the clients of both kinds.
+// configurations is a client of one kind of configuration.
 type configurations[C metav1.Object] interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (C, error)
 	Create(ctx context.Context, c C, o metav1.CreateOptions) (C, error)
@@ -327,9 +328,9 @@ type configurations[C metav1.Object] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// keep makes one configuration hold the wanted webhooks, and no other, or not be there without any.
-// fresh is a new one with them, and webhooks are those of one that is there. It tells whether it
-// had to change anything.
+// keep brings one configuration up to date with the wanted webhooks, and deletes it if there are
+// none. fresh is a new configuration with them, and webhooks returns those of an existing one. It
+// reports whether it changed anything.
 func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W, log logr.Logger) (changed bool, err error) {
 	want := *webhooks(fresh)
 	have, err := api.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
@@ -359,16 +360,16 @@ func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fr
 	return did != "", nil
 }
 
-// Written is what the webhook configurations tell the API server now, each once. It is the same
-// everywhere but while one is being written after the other.
+// Written is what the webhook configurations say now, each value once. There is more than one only
+// while they are being written.
 type Written struct {
-	// Bundles are what to trust.
+	// Bundles are the CA bundles.
 	Bundles [][]byte
-	// Tokens begin the paths to call; empty for one that begins with none.
+	// Tokens are the tokens with which the paths begin; empty for a path without one.
 	Tokens []string
 }
 
-// WrittenNow reads the webhook configurations that are there.
+// WrittenNow reads the webhook configurations.
 func WrittenNow(ctx context.Context, config *rest.Config) (Written, error) {
 	client, err := typedadmissionregistrationv1.NewForConfig(config)
 	if err != nil {
@@ -409,7 +410,7 @@ func (w *Written) add(c *admissionregistrationv1.WebhookClientConfig) {
 	}
 }
 
-// tokenOf is what comes before the last segment of a webhook's path.
+// tokenOf returns the segment before the last of a webhook's path.
 func tokenOf(c *admissionregistrationv1.WebhookClientConfig) string {
 	path := ""
 	switch {
