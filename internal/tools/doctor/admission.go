@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Admission is an admission policy or a webhook of others that is asked about deletes or updates,
-// and whose conditions name the cluster's own collectors, but not Weir's controller.
+// Admission is an admission policy or a webhook, not Weir's, that matches deletes or updates. Its
+// conditions name the cluster's own collectors, but not Weir's controller.
 type Admission struct {
 	Name  string `json:"name"`  // with its kind
-	Names string `json:"names"` // what it names
+	Names string `json:"names"` // the collector that it names
 }
 
-// builtIn are the names by which conditions let the cluster's own collectors through: their users,
-// all users of kube-system, or the one user of a kube-controller-manager.
+// builtIn matches the names by which conditions let the cluster's own collectors through: their
+// users, all users of kube-system, or the one user of a kube-controller-manager.
 var builtIn = regexp.MustCompile(`(system:serviceaccount:kube-system:)?(generic-garbage-collector|namespace-controller)\b` +
 	`|system:serviceaccounts?:kube-system:?([^\w:-]|$)|system:kube-controller-manager`)
 
-// LetsThrough is what conditions name of the cluster's own collectors; empty if they name none, or
-// name a user, who is Weir's controller, as well.
+// LetsThrough returns the name of the cluster's own collectors in conditions; "" if there is none,
+// or if the conditions also name user, Weir's controller.
 func LetsThrough(conditions []string, user string) string {
 	all := strings.Join(slices.Sorted(slices.Values(conditions)), "\n")
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(user, "system:serviceaccount:"), ":")
@@ -31,7 +31,7 @@ func LetsThrough(conditions []string, user string) string {
 	return strings.TrimRight(builtIn.FindString(all), `\"'.*)`)
 }
 
-// admission says what may refuse to Weir what it lets the cluster's own collectors do.
+// admission reports what may refuse to Weir what it lets the cluster's own collectors do.
 func (f *Facts) admission() (out []Finding) {
 	if f.Mode == Shadow {
 		return nil

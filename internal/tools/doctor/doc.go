@@ -1,4 +1,4 @@
 // Package doctor says what a cluster allows Weir, which mode fits, and what is missing. It is pure:
-// Facts, which others have read, go in, and Findings come out. What was not read is unknown, and
-// said to be.
+// Facts, which the caller has read, go in, and Findings come out. What was not read is reported as
+// unknown.
 package doctor

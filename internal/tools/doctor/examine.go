@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// Grade is how a finding is.
+// Grade says how a finding is to be taken.
 type Grade string
 
-// Grades.
+// The grades.
 const (
 	OK      Grade = "ok"
-	Warning Grade = "warning" // it works, and is perhaps not what is wanted
-	Problem Grade = "problem" // Weir does not do what it is for, or harms
+	Warning Grade = "warning" // it works, but perhaps not as intended
+	Problem Grade = "problem" // Weir does not do its work, or does harm
 	Unknown Grade = "unknown" // it could not be read
 )
 
-// Finding is what was found out about one thing.
+// Finding is the result about one thing.
 type Finding struct {
 	About string `json:"about"`
 	Grade Grade  `json:"grade"`
 	Says  string `json:"says"`
-	// Do is what to do about it; empty: nothing.
+	// Do is what to do about it; "" for nothing.
 	Do string `json:"do,omitempty"`
 }
 
-// oldest and newest are the minor versions of Kubernetes 1 that Weir is tested with; the oldest is
+// oldest and newest bound the minor versions of Kubernetes 1 that Weir is tested with. oldest is
 // the chart's kubeVersion.
 const oldest, newest = 30, 36
 
-// Examine says what the facts mean. The order is that in which one would look.
+// Examine returns the findings that follow from the facts, in the order in which a person would
+// check.
 func Examine(f Facts) []Finding {
 	out := []Finding{f.version(), f.collector(), f.namespaceController(), f.mode(), f.leader()}
 	out = append(out, f.installed()...)
@@ -48,16 +49,18 @@ func (f *Facts) version() Finding {
 	case f.Major != 1 || f.Minor == 0:
 		v.Grade, v.Says = Unknown, fmt.Sprintf("the API server says that it is %q: %s", f.Server, f.why("version"))
 	case f.Minor < oldest:
-		v.Grade, v.Says, v.Do = Problem, fmt.Sprintf("%s is older than 1.%d", f.Server, oldest), "upgrade the cluster: webhook configurations of Weir need what older API servers do not have"
+		v.Grade, v.Says = Problem, fmt.Sprintf("%s is older than 1.%d", f.Server, oldest)
+		v.Do = "upgrade the cluster: webhook configurations of Weir need what older API servers do not have"
 	case f.Minor > newest:
-		v.Grade, v.Says = Warning, fmt.Sprintf("%s is newer than 1.%d, the newest that this Weir was tested with", f.Server, newest)
+		v.Grade, v.Says = Warning, fmt.Sprintf("%s is newer than 1.%d, the newest that this Weir was tested with", f.Server,
+			newest)
 	default:
 		v.Says = strings.Join(append([]string{f.Server}, Lacks(f.Minor)...), "; ")
 	}
 	return v
 }
 
-// why is why a fact was not read.
+// why returns why a fact was not read.
 func (f *Facts) why(fact string) string {
 	if e := f.Errors[fact]; e != "" {
 		return e
@@ -65,9 +68,9 @@ func (f *Facts) why(fact string) string {
 	return "it was not looked at"
 }
 
-// runs tells whether a kube-controller-manager runs a controller, by its flag --controllers: a list
-// in which "-name" turns one off, "*" stands for all that are on by default, and both of these are.
-// The first entry that names the controller counts, as there.
+// runs reports whether a kube-controller-manager runs a controller, by its flag --controllers.
+// "-name" turns one off, and "*" stands for all that are on by default, as both of these are. As in
+// kube-controller-manager, the first entry that names the controller counts.
 func (m Manager) runs(controller string, aliases ...string) bool {
 	all := false
 	for entry := range strings.SplitSeq(m.Controllers, ",") {
@@ -86,7 +89,7 @@ func (m Manager) runs(controller string, aliases ...string) bool {
 func (m Manager) collects() bool { return m.runs("garbage-collector-controller", "garbagecollector") }
 func (m Manager) drains() bool   { return m.runs("namespace-controller", "namespace") }
 
-// collector says whether a garbage collector works that is not this Weir. What happened to an
+// collector reports whether a garbage collector other than this Weir works. What happened to an
 // object counts more than flags.
 func (f *Facts) collector() Finding {
 	c := Finding{About: "garbage collector"}
@@ -102,11 +105,14 @@ func (f *Facts) collector() Finding {
 	}
 	switch {
 	case !known:
-		c.Grade, c.Says, c.Do = Unknown, "cannot tell whether a garbage collector works: "+by, "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
+		c.Grade, c.Says = Unknown, "cannot tell whether a garbage collector works: "+by
+		c.Do = "run it with --try, which creates a ConfigMap whose owner never existed, and waits for its end"
 	case works && f.migrates() && (f.Tried == nil || f.waits()):
-		c.Grade, c.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the migration Lease"
+		c.Grade, c.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the "+
+			"migration Lease"
 	case works && f.Mode == Replace:
-		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir does not work beside another", off
+		c.Grade, c.Says, c.Do = Problem, "a garbage collector works that is not Weir ("+by+"), and in replace mode Weir "+
+			"does not work beside another", off
 	case works:
 		c.Grade, c.Says = OK, "the cluster's own works ("+by+")"
 	case f.Mode != Replace:
@@ -117,30 +123,32 @@ func (f *Facts) collector() Finding {
 	return c
 }
 
-// collects is whether a garbage collector works that is not Weir, and by what that is known, or why
+// collects returns whether a garbage collector other than Weir works, and how that is known, or why
 // it is not.
 func (f *Facts) collects() (by string, works, known bool) {
 	const stood = 30 * time.Second
 	switch {
-	case f.Canary != nil && *f.Canary >= stood: // before what was tried: Weir deletes that, too
+	case f.Canary != nil && *f.Canary >= stood: // before Tried: Weir deletes that object, too
 		return fmt.Sprintf("ConfigMap weir-collector-canary has stood for %s", f.Canary.Round(time.Second)), false, true
 	case f.Tried != nil && f.Tried.Deleted:
-		return fmt.Sprintf("an object whose owner never existed was deleted after %s", f.Tried.Took.Round(time.Millisecond)), true, true
+		return fmt.Sprintf("an object whose owner never existed was deleted after %s",
+			f.Tried.Took.Round(time.Millisecond)), true, true
 	case f.Tried != nil:
 		return fmt.Sprintf("an object whose owner never existed stood for %s", f.Tried.Took.Round(time.Second)), false, true
 	}
 	return f.byFlags("garbage collector", Manager.collects)
 }
 
-// byFlags is whether some kube-controller-manager does a work, as far as its flags and its Lease
-// tell.
+// byFlags returns whether some kube-controller-manager does a work, as far as its flags and its
+// Lease tell.
 func (f *Facts) byFlags(what string, does func(Manager) bool) (by string, works, known bool) {
 	if f.Managers == nil {
 		return "the pods of kube-system cannot be read: " + f.why("managers"), false, false
 	}
 	if len(*f.Managers) == 0 {
 		if l := f.ManagerLease; l != nil && l.Holder != "" && !l.Expired {
-			return fmt.Sprintf("kube-controller-manager runs (%s holds its Lease), outside of the cluster, and its flags are not known", l.Holder), false, false
+			return fmt.Sprintf("kube-controller-manager runs (%s holds its Lease), outside of the cluster, and its flags "+
+				"are not known", l.Holder), false, false
 		}
 		return "no kube-controller-manager is seen, neither as a pod of kube-system nor by its Lease", false, false
 	}
@@ -149,14 +157,16 @@ func (f *Facts) byFlags(what string, does func(Manager) bool) (by string, works,
 			return fmt.Sprintf("%s runs with --controllers=%s", m.Name, m.Controllers), true, true
 		}
 	}
-	return fmt.Sprintf("%s runs with --controllers=%s, which has no %s", (*f.Managers)[0].Name, (*f.Managers)[0].Controllers, what), false, true
+	return fmt.Sprintf("%s runs with --controllers=%s, which has no %s", (*f.Managers)[0].Name,
+		(*f.Managers)[0].Controllers, what), false, true
 }
 
 func (f *Facts) namespaceController() Finding {
 	n := Finding{About: "namespace controller"}
-	if f.Waiting != nil && len(*f.Waiting) > 0 { // what happens counts more than flags
+	if f.Waiting != nil && len(*f.Waiting) > 0 { // it counts more than flags
 		w := slices.MaxFunc(*f.Waiting, func(a, b Waiting) int { return cmp.Compare(a.For, b.For) })
-		n.Grade, n.Says = Problem, fmt.Sprintf("none works: namespace %s has been Terminating for %s, and no namespace controller has begun with it", w.Name, w.For.Round(time.Second))
+		n.Grade, n.Says = Problem, fmt.Sprintf("none works: namespace %s has been Terminating for %s, and no namespace "+
+			"controller has begun with it", w.Name, w.For.Round(time.Second))
 		if others := len(*f.Waiting) - 1; others > 0 {
 			n.Says += fmt.Sprintf(", nor with %d others", others)
 		}
@@ -169,41 +179,48 @@ func (f *Facts) namespaceController() Finding {
 	case !known:
 		n.Grade, n.Says = Unknown, "cannot tell whether one works: "+by
 	case works && f.drains() && f.migrates():
-		n.Grade, n.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the migration Lease"
+		n.Grade, n.Says = Warning, "one that is not Weir works ("+by+"); doctor cannot see whether it waits for the "+
+			"migration Lease"
 	case works && f.drains():
 		n.Grade, n.Says, n.Do = Problem, "one works that is not Weir ("+by+"): both empty namespaces, and "+
 			"the other one knows no waves",
-			"turn it off (append -namespace-controller to kube-controller-manager's --controllers), or run Weir with --drain-namespaces=false"
+			"turn it off (append -namespace-controller to kube-controller-manager's --controllers), or run Weir with "+
+				"--drain-namespaces=false"
 	case works:
 		n.Grade, n.Says = OK, "the cluster's own works ("+by+")"
 	case f.drains():
 		n.Grade, n.Says = OK, "none works but Weir ("+by+")"
 	case f.Mode == Replace:
-		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and Weir runs with --drain-namespaces=false: namespaces stay Terminating", "turn it on, or run Weir with --drain-namespaces"
+		n.Grade, n.Do = Problem, "turn it on, or run Weir with --drain-namespaces"
+		n.Says = "none works (" + by + "), and Weir runs with --drain-namespaces=false: namespaces stay Terminating"
 	default:
-		n.Grade, n.Says, n.Do = Problem, "none works ("+by+"), and in "+f.Mode+" mode Weir needs one: namespaces stay Terminating", "turn it on, or run Weir in replace mode"
+		n.Grade, n.Do = Problem, "turn it on, or run Weir in replace mode"
+		n.Says = "none works (" + by + "), and in " + f.Mode + " mode Weir needs one: namespaces stay Terminating"
 	}
 	return n
 }
 
-// drains tells whether Weir is the namespace controller.
+// drains reports whether Weir is the namespace controller.
 func (f *Facts) drains() bool {
 	return f.Mode == Replace && (f.Flags == nil || !f.Flags.LeavesNamespaces)
 }
 
-// mode says which modes the cluster allows.
+// mode reports which modes the cluster allows.
 func (f *Facts) mode() Finding {
 	m := Finding{About: "mode", Grade: OK}
 	switch {
 	case f.Managers == nil:
-		m.Grade, m.Says = Unknown, "companion fits every cluster; cannot tell whether the flags of kube-controller-manager can be changed: "+f.why("managers")
+		m.Grade, m.Says = Unknown, "companion fits every cluster; cannot tell whether the flags of "+
+			"kube-controller-manager can be changed: "+f.why("managers")
 	case len(*f.Managers) == 0:
-		m.Says = "companion: kube-controller-manager is no pod of this cluster, as in managed clusters, so its controllers can hardly be turned off"
+		m.Says = "companion: kube-controller-manager is no pod of this cluster, as in managed clusters, so its " +
+			"controllers can hardly be turned off"
 		if f.Mode == Replace {
 			m.Grade = Warning
 		}
 	default:
-		m.Says = "companion fits; replace is possible, because kube-controller-manager runs as a pod of this cluster and its flags can be changed"
+		m.Says = "companion fits; replace is possible, because kube-controller-manager runs as a pod of this cluster and " +
+			"its flags can be changed"
 	}
 	return m
 }
@@ -216,17 +233,20 @@ func (f *Facts) leader() Finding {
 	case f.WeirLease == nil:
 		l.Grade, l.Says = Unknown, "cannot tell whether a controller of Weir leads: "+f.why("weirLease")
 	case f.WeirLease.Holder == "":
-		l.Grade, l.Says = Warning, "no controller of Weir holds the Lease weir-controller: Weir does not run here, or not with --leader-elect"
+		l.Grade, l.Says = Warning, "no controller of Weir holds the Lease weir-controller: Weir does not run here, or "+
+			"not with --leader-elect"
 	case f.WeirLease.Expired:
-		l.Grade, l.Says = Problem, fmt.Sprintf("%s held the Lease weir-controller, and has not renewed it for %s", f.WeirLease.Holder, f.WeirLease.Renewed.Round(time.Second))
-		l.Do = "see the logs of weir-controller; if Weir is not to come back, weir release removes its finalizer from all objects"
+		l.Grade, l.Says = Problem, fmt.Sprintf("%s held the Lease weir-controller, and has not renewed it for %s",
+			f.WeirLease.Holder, f.WeirLease.Renewed.Round(time.Second))
+		l.Do = "see the logs of weir-controller; if Weir is not to come back, weir release removes its finalizer from " +
+			"all objects"
 	default:
 		l.Grade, l.Says = OK, f.WeirLease.Holder+" leads"
 	}
 	return l
 }
 
-// rights are one finding if all is well, and else one for each right that is missing.
+// rights returns one finding for each missing right, or one if all is well.
 func (f *Facts) rights() (out []Finding) {
 	unknown := map[string]int{}
 	for _, r := range f.Rights {
@@ -234,19 +254,23 @@ func (f *Facts) rights() (out []Finding) {
 		case r.Error != "":
 			unknown[r.Error]++
 		case !r.Allowed:
-			out = append(out, Finding{About: "permission", Grade: Problem, Says: f.whose() + " may not " + r.String() + ", which is needed for " + r.For, Do: "grant it: the chart's ClusterRole weir-controller has it"})
+			out = append(out, Finding{About: "permission", Grade: Problem,
+				Says: f.whose() + " may not " + r.String() + ", which is needed for " + r.For,
+				Do:   "grant it: the chart's ClusterRole weir-controller has it"})
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(unknown)) {
-		out = append(out, Finding{About: "permission", Grade: Unknown, Says: fmt.Sprintf("%d permissions could not be looked up: %s", unknown[why], why)})
+		out = append(out, Finding{About: "permission", Grade: Unknown,
+			Says: fmt.Sprintf("%d permissions could not be looked up: %s", unknown[why], why)})
 	}
 	if len(out) == 0 && len(f.Rights) > 0 {
-		out = append(out, Finding{About: "permission", Grade: OK, Says: fmt.Sprintf("%s has all %d that are looked at for %s mode", f.whose(), len(f.Rights), f.Mode)})
+		out = append(out, Finding{About: "permission", Grade: OK,
+			Says: fmt.Sprintf("%s has all %d that are looked at for %s mode", f.whose(), len(f.Rights), f.Mode)})
 	}
 	return out
 }
 
-// whose is whose rights were looked at: with those of an administrator nothing is said about the
+// whose returns whose rights were looked up: those of an administrator say nothing about the
 // controller's.
 func (f *Facts) whose() string {
 	if f.RightsOf == "" {
@@ -255,7 +279,7 @@ func (f *Facts) whose() string {
 	return f.RightsOf
 }
 
-// String is the right as kubectl auth can-i takes it.
+// String returns the right as kubectl auth can-i takes it.
 func (n Need) String() string {
 	s := n.Verb + " " + n.Resource
 	if n.Group != "" && n.Resource != "*" {
@@ -276,7 +300,7 @@ func (n Need) String() string {
 	return s
 }
 
-// policyKinds are those that the chart installs.
+// policyKinds are the kinds that the chart installs.
 var policyKinds = []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"}
 
 func (f *Facts) definitions() []Finding {
@@ -294,12 +318,13 @@ func (f *Facts) definitions() []Finding {
 	if len(missing) == 0 {
 		return nil
 	}
-	d.Grade, d.Says, d.Do = Warning, "the API server does not serve "+strings.Join(missing, ", ")+": policies can be files only", "install the chart, or kubectl apply -f policies/crds"
+	d.Grade, d.Do = Warning, "install the chart, or kubectl apply -f policies/crds"
+	d.Says = "the API server does not serve " + strings.Join(missing, ", ") + ": policies can be files only"
 	return []Finding{d}
 }
 
-// policies are the conditions of policies that are not as they should be, and whether the API
-// server is told to ask the webhook.
+// policies reports the conditions of policies that are False, and whether there are webhook
+// configurations.
 func (f *Facts) policies() (out []Finding) {
 	var all []Policy
 	if f.Policies == nil {
@@ -307,17 +332,19 @@ func (f *Facts) policies() (out []Finding) {
 	} else {
 		all = *f.Policies
 	}
-	if f.Mode != Shadow { // where what their status says is of another time
+	if f.Mode != Shadow { // in shadow mode their status is out of date
 		for _, p := range all {
 			out = append(out, p.findings()...)
 		}
 		if len(all) > 0 && f.Webhooks != nil && len(*f.Webhooks) == 0 {
-			out = append(out, Finding{About: "webhook", Grade: Problem, Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
-				Do: "see that a controller leads; it writes them"})
+			out = append(out, Finding{About: "webhook", Grade: Problem,
+				Says: "there are policies, and no webhook configuration weir: the API server asks no webhook",
+				Do:   "see that a controller leads; it writes them"})
 		}
 	}
 	if f.Webhooks == nil {
-		out = append(out, Finding{About: "webhook", Grade: Unknown, Says: "webhook configurations cannot be read: " + f.why("webhooks")})
+		out = append(out, Finding{About: "webhook", Grade: Unknown,
+			Says: "webhook configurations cannot be read: " + f.why("webhooks")})
 	}
 	if len(out) == 0 {
 		out = append(out, Finding{About: "policies", Grade: OK, Says: f.inForce(len(all))})
@@ -325,7 +352,7 @@ func (f *Facts) policies() (out []Finding) {
 	return out
 }
 
-// findings are those about one policy.
+// findings returns the findings about one policy.
 func (p *Policy) findings() (out []Finding) {
 	for _, b := range p.Bad {
 		grade := Warning
@@ -336,12 +363,13 @@ func (p *Policy) findings() (out []Finding) {
 	}
 	if p.Unknown != "" {
 		out = append(out, Finding{About: p.Name, Grade: Unknown, Says: "cannot tell whether it is in force: " + p.Unknown,
-			Do: "see that a controller of Weir leads, and its log: it writes into the status of policies whether they are in force"})
+			Do: "see that a controller of Weir leads, and its log: it writes into the status of policies whether they are " +
+				"in force"})
 	}
 	return out
 }
 
-// inForce says how many policies there are of which no other finding is.
+// inForce says how many policies there are, if there is no finding about any.
 func (f *Facts) inForce(n int) string {
 	switch {
 	case n == 0:

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// ours is how the identity begins under which Weir holds the migration Lease.
+// ours is the prefix of the identity under which Weir holds the migration Lease.
 const ours = "weir_"
 
-// heldKind is the kind in which people are told what is held, and decide.
+// heldKind is the kind by which users see what is held, and decide about it.
 const heldKind = "heldcollections"
 
-// installed is what follows from the flags of the controller that is installed: nothing where there
-// is none.
+// installed reports what follows from the flags of the installed controller.
 func (f *Facts) installed() (out []Finding) {
 	if f.Flags == nil {
-		return []Finding{{About: "flags", Grade: Unknown, Says: "cannot tell whether a migration Lease is used and whose deletes are held: " + f.why("flags")}}
+		return []Finding{{About: "flags", Grade: Unknown,
+			Says: "cannot tell whether a migration Lease is used and whose deletes are held: " + f.why("flags")}}
 	}
 	if f.Mode == Replace && f.Flags.MigrationLease != "" {
 		out = append(out, f.migration())
@@ -28,7 +28,7 @@ func (f *Facts) installed() (out []Finding) {
 	return append(out, f.held()...)
 }
 
-// migration says who collects under the migration Lease.
+// migration reports who collects under the migration Lease.
 func (f *Facts) migration() Finding {
 	m := Finding{About: "migration Lease"}
 	l, name := f.MigrationLease, f.Flags.MigrationLease
@@ -36,51 +36,57 @@ func (f *Facts) migration() Finding {
 	case l == nil:
 		m.Grade, m.Says = Unknown, "who holds the Lease "+name+" is not known: "+f.why("migrationLease")
 	case l.Holder == "":
-		m.Grade, m.Says, m.Do = Problem, "no replica holds the Lease "+name+", so no replica collects", "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"
+		m.Grade, m.Says = Problem, "no replica holds the Lease "+name+", so no replica collects"
+		m.Do = "see that a controller of Weir leads, or start the kube-controller-manager that waits for this Lease"
 	case l.Expired:
-		m.Grade, m.Says = Problem, fmt.Sprintf("%s held the Lease %s, and has not renewed it for %s: no replica collects", l.Holder, name, l.Renewed.Round(time.Second))
+		m.Grade, m.Says = Problem, fmt.Sprintf("%s held the Lease %s, and has not renewed it for %s: no replica collects",
+			l.Holder, name, l.Renewed.Round(time.Second))
 		m.Do = "see that a controller of Weir leads: it takes the Lease over"
 	case strings.HasPrefix(l.Holder, ours):
 		m.Grade, m.Says = OK, fmt.Sprintf("Weir collects under %s (%s)", name, l.Holder)
 	default:
-		m.Grade, m.Says = Warning, fmt.Sprintf("another process collects under %s (%s), and Weir waits for it", name, l.Holder)
-		m.Do = "end that process, or run it without the garbage collector and the namespace controller, when Weir is to take over"
+		m.Grade, m.Says = Warning, fmt.Sprintf("another process collects under %s (%s), and Weir waits for it", name,
+			l.Holder)
+		m.Do = "end that process, or run it without the garbage collector and the namespace controller, when Weir is to " +
+			"take over"
 	}
 	return m
 }
 
-// migrates tells whether there is a migration Lease, so that another collector may be one that
-// waits for it.
+// migrates reports whether there is a migration Lease. Another collector may then wait for it.
 func (f *Facts) migrates() bool {
 	return f.Mode == Replace && f.Flags != nil && f.Flags.MigrationLease != ""
 }
 
-// waits tells whether Weir waits for another process that holds the migration Lease.
+// waits reports whether another process holds the migration Lease, so that Weir waits for it.
 func (f *Facts) waits() bool {
 	l := f.MigrationLease
 	return l != nil && l.Holder != "" && !l.Expired && !strings.HasPrefix(l.Holder, ours)
 }
 
-// brakeUsers says whether the cluster's garbage collector is one of those whose deletes are held.
+// brakeUsers reports whether the deletes of the cluster's garbage collector are held.
 func (f *Facts) brakeUsers() Finding {
 	users := strings.Join(f.Flags.BrakeUsers, ", ")
 	b := Finding{About: "brake", Grade: OK, Says: "the webhook holds deletes above the limits by " + users}
 	if f.Managers == nil || len(*f.Managers) == 0 {
 		b.Grade = Unknown
-		b.Says += "; cannot tell whether the cluster's garbage collector is one of them, because kube-controller-manager is not seen"
+		b.Says += "; cannot tell whether the cluster's garbage collector is one of them, because kube-controller-manager " +
+			"is not seen"
 		return b
 	}
 	for _, m := range *f.Managers {
 		if m.collects() && !slices.Contains(f.Flags.BrakeUsers, m.User) {
-			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is not among the users whose deletes are held (%s): its deletes are not held", m.Name, m.User, users)
-			b.Do = "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in controller.brake.users"
+			b.Grade, b.Says = Warning, fmt.Sprintf("%s deletes as %s, which is not among the users whose deletes are held "+
+				"(%s): its deletes are not held", m.Name, m.User, users)
+			b.Do = "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in " +
+				"controller.brake.users"
 			return b
 		}
 	}
 	return b
 }
 
-// asked says whether the API server asks the webhook.
+// asked reports whether the API server asks the webhook.
 func (f *Facts) asked() []Finding {
 	if f.Asked == nil || f.Mode == Shadow {
 		return nil
@@ -89,22 +95,24 @@ func (f *Facts) asked() []Finding {
 	switch f.Asked.Status {
 	case "True":
 	case "False":
-		a.Grade, a.Do = Problem, "see the logs of weir-webhook, and the condition Enforced of policies: until then their failurePolicy decides"
+		a.Grade, a.Do = Problem, "see the logs of weir-webhook, and the condition Enforced of policies: until then their "+
+			"failurePolicy decides"
 	default:
 		a.Grade = Unknown
 	}
 	return []Finding{a}
 }
 
-// held says whether people can decide about what is held.
+// held reports whether users can decide about what is held.
 func (f *Facts) held() []Finding {
 	if f.Definitions == nil || slices.Contains(*f.Definitions, heldKind) || f.Mode == Shadow {
 		return nil
 	}
 	h := Finding{About: "brake", Grade: Warning, Do: "install the chart, or kubectl apply -f policies/crds",
-		Says: "the API server does not serve " + heldKind + ": users cannot see what is held, nor decide about it, and Weir forgets it when it ends"}
+		Says: "the API server does not serve " + heldKind +
+			": users cannot see what is held, nor decide about it, and Weir forgets it when it ends"}
 	if f.Mode == Replace || len(f.Flags.BrakeUsers) > 0 {
-		h.Grade = Problem // it has limits
+		h.Grade = Problem // the brake has limits
 	}
 	return []Finding{h}
 }
