@@ -14,15 +14,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// What the controller writes about itself in its namespace, which is out of date without it:
-// kubectl weir plan would go on to tell what policies do that are enforced by none.
+// The controller's objects about itself in its namespace. Without a controller they are out of
+// date: kubectl weir plan would go on to report policies that nothing enforces.
 var (
 	ownLeases     = []string{LeaseName, policies.Canary}
 	ownConfigMaps = []string{v1beta1.FilePolicies, v1beta1.CollectorCanary, v1beta1.DeletedOwners}
 )
 
-// removeOwn deletes them, last: until then the Lease says whether a controller works. Where one is
-// known to, it goes on to need them.
+// removeOwn deletes these objects, and last of all: until then the Lease tells whether a controller
+// works. With Force it keeps them, because a controller may still need them.
 func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, err error) {
 	if r.Force {
 		return 0, nil
@@ -47,8 +47,14 @@ func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, er
 			read     func(string) error
 			delete   func(context.Context, string, metav1.DeleteOptions) error
 		}{
-			{"leases.coordination.k8s.io", ownLeases, func(name string) error { _, err := leases.Get(ctx, name, metav1.GetOptions{}); return err }, leases.Delete},
-			{"configmaps", ownConfigMaps, func(name string) error { _, err := maps.Get(ctx, name, metav1.GetOptions{}); return err }, maps.Delete},
+			{"leases.coordination.k8s.io", ownLeases, func(name string) error {
+				_, err := leases.Get(ctx, name, metav1.GetOptions{})
+				return err
+			}, leases.Delete},
+			{"configmaps", ownConfigMaps, func(name string) error {
+				_, err := maps.Get(ctx, name, metav1.GetOptions{})
+				return err
+			}, maps.Delete},
 		} {
 			for _, name := range own.names {
 				what := fmt.Sprintf("%s %s/%s", own.resource, namespace, name)
@@ -64,14 +70,17 @@ func (r *Release) removeOwn(ctx context.Context, config *rest.Config) (n int, er
 	return n, nil
 }
 
-// ownNamespaces is the one in which a controller has held its Lease. Whoever may write Leases in a
-// namespace can make one of that name: where there are several, none of them is touched without a
-// word of the user.
-func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.LeasesGetter) (out []string, err error) {
+// ownNamespaces returns the namespace in which a controller has held its Lease. Any user who may
+// write Leases in a namespace can make one of that name, so if there are several, none is touched
+// unless the user names one.
+func (r *Release) ownNamespaces(
+	ctx context.Context, leases typedcoordinationv1.LeasesGetter,
+) (out []string, err error) {
 	if r.LeaseNamespace != "" {
 		return []string{r.LeaseNamespace}, nil
 	}
-	list, err := leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName})
+	list, err := leases.Leases(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName})
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace that weir ran in: %w", err)
 	}
@@ -79,7 +88,8 @@ func (r *Release) ownNamespaces(ctx context.Context, leases typedcoordinationv1.
 		out = append(out, list.Items[i].Namespace)
 	}
 	if len(out) > 1 {
-		return nil, fmt.Errorf("delete what weir wrote about itself: Leases %s are in the namespaces %s, and it is not known which is weir's own. Run it again with --leader-elect-namespace",
+		return nil, fmt.Errorf("delete what weir wrote about itself: Leases %s are in the namespaces %s, and it is not "+
+			"known which is weir's own. Run it again with --leader-elect-namespace",
 			LeaseName, strings.Join(out, ", "))
 	}
 	return out, nil

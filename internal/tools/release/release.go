@@ -24,62 +24,61 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// LeaseName is the name of the Lease that the working controller holds.
+// LeaseName is the name of the leader's Lease.
 const LeaseName = "weir-controller"
 
-// releaseTimeout bounds each request of a release: an API that hangs is to be named, not waited
-// for.
+// releaseTimeout bounds each request of a release: an API that hangs is reported, not waited for.
 const releaseTimeout = time.Minute
 
-// Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is no
-// more: to uninstall it, and to break glass. It keeps no notes: one that was interrupted is begun
-// again, and finds what is left.
+// Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is gone,
+// to uninstall it or in an emergency. It keeps no state: a release that was interrupted starts
+// over, and finds what is left.
 type Release struct {
 	Config *rest.Config
-	// LeaseNamespace is where the controller's Lease is looked for; in all namespaces if it is
-	// empty.
+	// LeaseNamespace is where the controller's Lease is looked for; "" for all namespaces.
 	LeaseNamespace string
-	// LeaseLikely says that it is likely to be there: where it is not, all namespaces are searched.
+	// LeaseLikely makes LeaseNamespace a guess: if the Lease is not there, all namespaces are
+	// searched.
 	LeaseLikely bool
-	// Force goes on although a controller is alive, or that cannot be found out.
+	// Force goes on although a controller is alive, or although that cannot be found out.
 	Force bool
-	// Window is for how long a request may be under way that had got the finalizer before the
-	// webhook configurations were deleted: everything is looked at again after that. 0: it is not.
+	// Window is for how long a request may be under way that got the finalizer before the webhook
+	// configurations were deleted. All kinds are looked at again after it; with 0 they are not.
 	Window time.Duration
 	// DryRun writes nothing.
 	DryRun bool
-	// Found is told of each object that is released, or in a dry run would be. One call at a time;
-	// may be nil.
+	// Found is called with each object that is released, or in a dry run would be, one call at a
+	// time. It may be nil.
 	Found func(string)
-	// Progress is told about every two seconds how far it is; may be nil.
+	// Progress is called about every two seconds. It may be nil.
 	Progress func(Released)
 }
 
 // Released is what a Release has done.
 type Released struct {
-	Kinds, Looked  int   // kinds there are, and kinds that were looked at
+	Kinds, Looked  int   // all kinds, and kinds that were looked at
 	Seen           int64 // objects
-	Released       int64 // objects that the finalizer was taken off; in a dry run, that carry it
+	Released       int64 // objects whose finalizer was removed; in a dry run, that carry it
 	Failed         int64 // objects that keep it
-	WebhooksBefore int   // webhook configurations that were there
-	Own            int   // objects of Weir's own that were there, but for those
-	// Failures say, sorted, what could not be released or looked at, and why.
+	WebhooksBefore int   // webhook configurations that were found
+	Own            int   // other objects of Weir's own that were found
+	// Failures are, sorted, what could not be released or looked at, and why.
 	Failures []string
-	// Marked say, sorted, which objects keep the annotation without the finalizer, and why. It
-	// matters to Weir alone.
+	// Marked are, sorted, the objects that keep the annotation without the finalizer, and why. Only
+	// Weir reads it.
 	Marked []string
 }
 
-// Run releases everything that it finds. An error means that it did not begin, or was interrupted;
-// what could not be released is in the result.
+// Run releases everything that it finds. It returns an error if it did not begin or was
+// interrupted; what could not be released is in the result.
 func (r *Release) Run(ctx context.Context) (Released, error) {
 	if r.Config == nil {
 		return Released{}, errors.New("release everything: no API server is configured")
 	}
 	config := rest.CopyConfig(r.Config)
-	config.QPS, config.Burst = -1, 0 // what is under way at once is bounded, and the API server bounds it further
+	config.QPS, config.Burst = -1, 0 // the number of requests at once is bounded, and the API server bounds it further
 	config.Timeout = releaseTimeout
-	config.WarningHandler = rest.NoWarnings{} // of versions that are on their way out; they are read all the same
+	config.WarningHandler = rest.NoWarnings{} // deprecated versions are read all the same
 	if !r.DryRun && !r.Force {
 		if err := r.noControllerWorks(ctx, config); err != nil {
 			return Released{}, err
@@ -119,14 +118,14 @@ func (r *Release) work(config *rest.Config) (*releasing, error) {
 	if err != nil {
 		return nil, err
 	}
-	writer, err := finalizers.New(config, nil) // it adds none
+	writer, err := finalizers.New(config, nil) // it adds no finalizer
 	if err != nil {
 		return nil, err
 	}
 	return &releasing{Release: r, discovery: disco, lister: lister, writer: writer}, nil
 }
 
-// noControllerWorks makes sure that no controller is alive: it would put back what is taken off.
+// noControllerWorks returns an error if a controller is alive, which would put finalizers back.
 func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) error {
 	client, err := typedcoordinationv1.NewForConfig(config)
 	if err != nil {
@@ -147,12 +146,17 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 		held, ago := holds(&l, now)
 		switch {
 		case held && ago < -clocksDiffer:
-			return fmt.Errorf("a weir controller may be running: the Lease %s/%s is held by %s, and says that it was renewed %s from now. The clocks differ so much, or "+
-				"no controller wrote it: whoever may write Leases in that namespace may have. If none runs there, name the namespace of weir's own Lease with --leader-elect-namespace, "+
-				"or delete that one; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity, (-ago).Round(time.Second))
+			return fmt.Errorf("a weir controller may be running: the Lease %s/%s is held by %s, and says that it was "+
+				"renewed %s from now. The clocks differ so much, or "+
+				"no controller wrote it: whoever may write Leases in that namespace may have. If none runs there, name the "+
+				"namespace of weir's own Lease with --leader-elect-namespace, "+
+				"or delete that one; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity,
+				(-ago).Round(time.Second))
 		case held:
-			return fmt.Errorf("a weir controller is running: the Lease %s/%s is held by %s and was renewed %s ago. It would put its finalizer back. "+
-				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); if none runs there, name the namespace of weir's own Lease "+
+			return fmt.Errorf("a weir controller is running: the Lease %s/%s is held by %s and was renewed %s ago. It would "+
+				"put its finalizer back. "+
+				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); if none runs "+
+				"there, name the namespace of weir's own Lease "+
 				"with --leader-elect-namespace; to go on regardless, add --force",
 				l.Namespace, l.Name, *l.Spec.HolderIdentity, max(ago, 0).Round(time.Second), *l.Spec.LeaseDurationSeconds)
 		}
@@ -160,11 +164,11 @@ func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) er
 	return nil
 }
 
-// clocksDiffer is how far ahead the clock of a controller may be without a word.
+// clocksDiffer is how far ahead a controller's clock may be without being mentioned.
 const clocksDiffer = 10 * time.Second
 
-// holds tells whether a process holds a Lease now, and how long ago it was renewed; less than
-// nothing if that is to come.
+// holds reports whether a process holds a Lease now, and how long ago it was renewed; negative if
+// that is in the future.
 func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
@@ -174,8 +178,8 @@ func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Dura
 	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, ago
 }
 
-// removeWebhooks deletes Weir's webhook configurations, and says how many there were. Before the
-// finalizers: while they are there, what one is taken off gets it again at the next write.
+// removeWebhooks deletes Weir's webhook configurations, and returns how many there were. They go
+// before the finalizers: while they exist, an object gets the finalizer again at its next write.
 func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n int, err error) {
 	client, err := typedadmissionregistrationv1.NewForConfig(config)
 	if err != nil {
@@ -210,8 +214,8 @@ func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n in
 	return n, nil
 }
 
-// unguarded tries again for as long as the API server goes by the guard of the webhook
-// configurations, which is deleted: it looks once a second what there is.
+// unguarded retries del while the API server still applies the guard of the webhook configurations,
+// which is deleted already: API servers reload their policies once a second.
 func unguarded(ctx context.Context, del func() error) (err error) {
 	waited := wait.PollUntilContextTimeout(ctx, time.Second, guardedFor, true, func(context.Context) (bool, error) {
 		err = del()
@@ -220,11 +224,12 @@ func unguarded(ctx context.Context, del func() error) (err error) {
 	return cmp.Or(err, waited)
 }
 
-// guardedFor is how long an API server may need to notice that the guard is gone.
+// guardedFor is how long an API server may take to notice that the guard is gone.
 const guardedFor = 20 * time.Second
 
-// removeInProcess deletes what the API server judges by itself, and says how many objects there
-// were: it would go on to refuse. First of all: the webhook configurations are guarded by it.
+// removeInProcess deletes Weir's ValidatingAdmissionPolicies and bindings, which would go on
+// refusing requests, and returns how many there were. They go first of all, because they guard the
+// webhook configurations.
 func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n int, err error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -233,7 +238,7 @@ func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n i
 	for _, resource := range []string{"validatingadmissionpolicybindings", "validatingadmissionpolicies"} {
 		kind := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
 		list, err := kind.List(ctx, metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel})
-		if apierrors.IsNotFound(err) { // it serves none
+		if apierrors.IsNotFound(err) { // the API server does not serve the kind
 			return n, nil
 		}
 		if err != nil {
@@ -252,8 +257,8 @@ func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n i
 	return n, nil
 }
 
-// remove deletes something of Weir's, and in a dry run only reads it. It says how many there were,
-// one or none.
+// remove deletes an object of Weir's, or in a dry run only reads it. It returns how many there
+// were, 1 or 0.
 func (r *Release) remove(what string, read, del func() error) (there int, err error) {
 	err = read()
 	if err == nil && !r.DryRun {

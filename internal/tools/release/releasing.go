@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	// releaseLists is how many kinds are read at once.
+	// releaseLists is how many kinds are listed at once.
 	releaseLists = 8
-	// releasePasses is how often everything is looked at again while that still finds something:
-	// API servers hear of a deleted webhook configuration one after the other.
+	// releasePasses is how many times everything is looked at while there is still something to
+	// release: API servers notice a deleted webhook configuration one after the other.
 	releasePasses = 4
 	// releaseFailures is how many objects of a kind are named that could not be released.
 	releaseFailures = 1000
-	// releasePause is between two looks: what the first could not do may be possible a moment
-	// later.
+	// releasePause is the time between two passes: what failed may work a moment later.
 	releasePause = time.Second
 	reportEvery  = 2 * time.Second
 )
@@ -41,30 +40,31 @@ type releasing struct {
 	discovery discovery.DiscoveryInterface
 	lister    *finalizers.Lister
 	writer    *finalizers.Writer
-	deleted   time.Time // when the webhook configurations were
+	deleted   time.Time // when the webhook configurations were deleted
 
 	mu       sync.Mutex
 	result   Released
 	unheard  []string // group versions that do not answer
 	failures map[schema.GroupResource]*releaseFailed
-	marked   map[schema.GroupResource][]string // objects that keep the annotation, in the last look at a kind
+	marked   map[schema.GroupResource][]string // objects that keep the annotation, in the last pass over a kind
 }
 
-// releaseFailed is what the last look at a kind could not do.
+// releaseFailed is what the last pass over a kind could not do.
 type releaseFailed struct {
 	objects int64
-	why     []string // of the first of them
+	why     []string // for the first of them
 	list    error    // why not all objects were seen
 }
 
-// run looks at every kind until there is nothing to release, and, where it has deleted webhook
-// configurations, once more when no request is under way any more that they had got the finalizer.
+// run makes passes until there is nothing to release. If webhook configurations were deleted, it
+// makes more once no request is under way that had got the finalizer from them.
 func (w *releasing) run(ctx context.Context) error {
 	resources, unheard, err := kinds.Discover(w.discovery, nil, nil)
 	if resources == nil {
 		return err // an error about single groups is in unheard
 	}
-	w.unheard, w.failures, w.marked = unheard, map[schema.GroupResource]*releaseFailed{}, map[schema.GroupResource][]string{}
+	w.unheard, w.failures = unheard, map[schema.GroupResource]*releaseFailed{}
+	w.marked = map[schema.GroupResource][]string{}
 	resources = slices.DeleteFunc(resources, func(r graph.Resource) bool { return !r.Listable || !r.Deletable })
 	w.result.Kinds = len(resources)
 	if err := w.look(ctx, resources, 1); err != nil || w.DryRun || w.result.WebhooksBefore == 0 || w.Window == 0 {
@@ -78,8 +78,8 @@ func (w *releasing) run(ctx context.Context) error {
 	return w.look(ctx, resources, 1+releasePasses)
 }
 
-// look looks at kinds, and at those in which there was something again, until there is nothing. It
-// begins with this pass.
+// look makes passes, beginning with number first, over the kinds in which the pass before found
+// something, until there is nothing.
 func (w *releasing) look(ctx context.Context, resources []graph.Resource, first int) error {
 	for pass := first; ; pass++ {
 		some, err := w.pass(ctx, resources, pass)
@@ -106,7 +106,7 @@ func (w *releasing) look(ctx context.Context, resources []graph.Resource, first 
 	}
 }
 
-// pass looks at some kinds once, and returns those in which there was something to do.
+// pass looks at some kinds once, and returns those in which there was something to release.
 func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int) (some []graph.Resource, err error) {
 	var lists, patches errgroup.Group
 	lists.SetLimit(releaseLists)
@@ -131,7 +131,7 @@ func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int)
 			return nil
 		})
 	}
-	_ = errors.Join(lists.Wait(), patches.Wait()) // what failed is in failures
+	_ = errors.Join(lists.Wait(), patches.Wait()) // failures has the errors
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
 	}
@@ -143,7 +143,7 @@ func interrupted(ctx context.Context) error {
 	return fmt.Errorf("interrupted: %w. What was released stays released: run it again to go on", context.Cause(ctx))
 }
 
-// kindPass is one look at one kind.
+// kindPass is one pass over one kind.
 type kindPass struct {
 	*releasing
 	gvr  schema.GroupVersionResource
@@ -151,7 +151,8 @@ type kindPass struct {
 	hits int // objects that carry the finalizer
 }
 
-// object releases an object if there is anything to release, when its turn has come.
+// object releases an object if it carries the finalizer or the annotation. The patch runs in
+// patches.
 func (k *kindPass) object(ctx context.Context, m *metav1.ObjectMeta, patches *errgroup.Group) {
 	if k.pass == 1 {
 		k.mu.Lock()
@@ -203,7 +204,7 @@ func (w *releasing) looked(pass int) {
 	}
 }
 
-// clear forgets what a look at a kind could not do: another one begins.
+// clear drops the failures of a kind before its next pass.
 func (w *releasing) clear(gr schema.GroupResource) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +215,7 @@ func (w *releasing) clear(gr schema.GroupResource) {
 	}
 }
 
-// failed notes an object that could not be released.
+// failed records an object that could not be released.
 func (w *releasing) failed(gr schema.GroupResource, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,9 +227,8 @@ func (w *releasing) failed(gr schema.GroupResource, err error) {
 	}
 }
 
-// stays notes an object that keeps the annotation, without the finalizer. Whoever may edit an
-// object can write it where Weir may not remove it, and it holds nothing: it is told, and nothing
-// has failed.
+// stays records an object that keeps the annotation without the finalizer. Any user who may edit an
+// object can write it where Weir may not remove it. It holds nothing, so this is no failure.
 func (w *releasing) stays(gr schema.GroupResource, m *metav1.ObjectMeta, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +238,7 @@ func (w *releasing) stays(gr schema.GroupResource, m *metav1.ObjectMeta, err err
 	}
 }
 
-// unread notes a kind whose objects are not all released, be it known or not which.
+// unread records a kind of which not all objects were released; which ones may not be known.
 func (w *releasing) unread(gr schema.GroupResource, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,17 +254,17 @@ func (w *releasing) failureLocked(gr schema.GroupResource) *releaseFailed {
 	return f
 }
 
-// putBack notes the kinds in which there is something to release however often one looks.
+// putBack records the kinds in which every pass has found something to release.
 func (w *releasing) putBack(kinds []graph.Resource) {
 	for _, k := range kinds {
 		if w.failures[k.GroupResource()] == nil {
-			w.unread(k.GroupResource(), fmt.Errorf("release %s: their finalizer was taken off %d times, and something puts it back: "+
-				"look for a weir that is still running", k.GroupResource(), releasePasses))
+			w.unread(k.GroupResource(), fmt.Errorf("release %s: their finalizer was taken off %d times, and something puts "+
+				"it back: look for a weir that is still running", k.GroupResource(), releasePasses))
 		}
 	}
 }
 
-// report tells of progress from time to time, until stop is called.
+// report calls Progress every reportEvery until stop is called.
 func (w *releasing) report() (stop func()) {
 	if w.Progress == nil {
 		return func() {}
@@ -289,7 +289,7 @@ func (w *releasing) report() (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// outcome is the result with everything that failed.
+// outcome returns the result with all failures.
 func (w *releasing) outcome() Released {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -304,7 +304,8 @@ func (w *releasing) outcome() Released {
 		}
 	}
 	for _, gv := range w.unheard {
-		out.Failures = append(out.Failures, fmt.Sprintf("discover %s: it does not answer, so what it serves was not looked at", gv))
+		out.Failures = append(out.Failures,
+			fmt.Sprintf("discover %s: it does not answer, so what it serves was not looked at", gv))
 	}
 	for _, of := range w.marked {
 		out.Marked = append(out.Marked, of...)

@@ -13,13 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// stopTimeout bounds the wait for a controller that was told to stop: a pod has half a minute to
-// end, and a Lease that no process gave back runs out in a quarter.
+// stopTimeout bounds the wait for a controller to stop: a pod has 30 s to end, and a Lease that was
+// not given back expires after 15 s.
 const stopTimeout = 2 * time.Minute
 
-// StopController scales a controller's Deployment to nothing, and returns when none of its pods is
-// left and no process holds the Lease in its namespace. A Deployment that is not there has been
-// stopped.
+// StopController scales a controller's Deployment to 0, and returns when none of its pods is left
+// and no process holds the Lease in its namespace. A missing Deployment counts as stopped.
 func StopController(ctx context.Context, config *rest.Config, deployment types.NamespacedName) error {
 	client, err := typedappsv1.NewForConfig(config)
 	if err != nil {
@@ -35,24 +34,25 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 	}
 	lease := &Release{LeaseNamespace: deployment.Namespace}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, stopTimeout, true, func(ctx context.Context) (bool, error) {
-		left := podsLeft(ctx, deployments, deployment.Name)
-		if left == nil {
-			left = lease.noControllerWorks(ctx, config)
-		}
-		if last == nil || ctx.Err() == nil { // a read that the end of the wait cuts short says nothing about the controller
-			last = left
-		}
-		return left == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, stopTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			left := podsLeft(ctx, deployments, deployment.Name)
+			if left == nil {
+				left = lease.noControllerWorks(ctx, config)
+			}
+			if last == nil || ctx.Err() == nil { // a read that the end of the wait cuts short says nothing about the controller
+				last = left
+			}
+			return left == nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("wait until Deployment %s has stopped: %w (%w)", deployment, err, last)
 	}
 	return nil
 }
 
-// podsLeft is an error that says how many pods a Deployment has, or that this cannot be read; nil
-// if it has none.
+// podsLeft returns an error that says how many pods a Deployment has, or that this cannot be read;
+// nil if it has none.
 func podsLeft(ctx context.Context, deployments typedappsv1.DeploymentInterface, name string) error {
 	d, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	switch {
