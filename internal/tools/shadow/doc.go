@@ -1,15 +1,15 @@
 // Package shadow compares what Weir would do with what the cluster's own garbage collector does. In
-// shadow mode nothing is sent: the workers of package collect tell of each decision, and the
-// watches tell whether a client carries it out.
+// shadow mode nothing is sent: the workers of package collect report each decision, and the watches
+// show whether a client carries it out.
 //
-// Of namespaces it asks package drain what would come next in them, and the namespaces themselves
-// where nothing moves (spaces.go).
+// For namespaces it asks package drain for the next step, and reads the namespaces in which nothing
+// moves (spaces.go).
 //
-// Nothing is compared of what is not seen: it is told, and the time without it does not count
-// (sight.go).
+// Kinds that are not seen are not compared. They are reported, and the time without them does not
+// count (sight.go).
 //
-// What was found is a Report (package report), which is written to a file, and served (serve.go).
+// The result is a Report (package report), which is written to a file and served (serve.go).
 //
-// Ledger is the bookkeeping, without a clock; Shadow has the lock around it, which is held for
-// nothing that can block. Goroutines: one that looks at what is open, joined by Run.
+// Ledger is the bookkeeping, without a clock. Shadow has the lock around it, under which nothing
+// blocks. One goroutine checks open decisions, joined by Run.
 package shadow

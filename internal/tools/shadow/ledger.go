@@ -11,17 +11,17 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// Bounds of what is remembered. Past them things are counted only, and the report says so.
+// Bounds of what is kept. What is beyond them is only counted, and the report says so.
 const (
 	mostOpen        = 100_000
 	mostDifferences = 1000
 	mostOnPurpose   = 100    // differences
 	mostWritten     = 1000   // objects whose references were written, until something is decided about them
-	mostLags        = 10_000 // of the last deletes
-	mostLooks       = 5000   // at what is open, at once: others have their turn the next time
+	mostLags        = 10_000 // the latest deletes
+	mostLooks       = 5000   // open decisions that one sweep checks; others have their turn in a later one
 )
 
-// Ledger is what was decided, and what became of it.
+// Ledger records decisions, and what became of them.
 type Ledger struct {
 	Since time.Time
 	late  time.Duration
@@ -29,35 +29,37 @@ type Ledger struct {
 
 	open        map[types.UID]*decision
 	spaces      map[string]*space         // by name
-	counts      map[string]map[string]int // by verb, and what became of it
-	unasked     map[string]int            // of deletes that were not decided
-	written     map[types.UID]string      // on purpose of which the cluster does not look at what was written
+	counts      map[string]map[string]int // by verb, and by what became of them
+	unasked     map[string]int            // deletes that were not decided
+	written     map[types.UID]string      // why, on purpose, the cluster does not look at a write
 	deletes     lags
-	drains      lags // of namespaces, since nothing was left in them
+	drains      lags // of namespaces, since they were empty
 	differences []*report.Difference
 	purposely   []*report.Difference // those on purpose
 	more        int                  // differences that are only counted
-	moreOfThose int                  // on purpose
-	moreDeletes map[string]int       // those of them that delete, by the purpose
+	moreOfThose int                  // the same, of those on purpose
+	moreDeletes map[string]int       // those of moreOfThose that delete, by purpose
 	forgotten   int                  // decisions that there was no room for
-	unwritten   int                  // writes that there was no room for in written
+	unwritten   int                  // writes that written had no room for
 }
 
 type decision struct {
 	action  graph.Action
 	since   time.Time
 	past    past
-	purpose string             // on which the cluster does not carry it out; "" if that is not known
-	differ  *report.Difference // nil: it is not late
+	purpose string             // why the cluster does not carry it out, if that is on purpose; "" if it is not known to be
+	differ  *report.Difference // nil if it is not late
 	late    bool
 }
 
-// NewLedger begins one, in which a decision is late after a time.
+// NewLedger returns an empty Ledger, in which a decision is late after the duration late.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
-	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{}, counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{}, moreDeletes: map[string]int{}}
+	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{},
+		counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{},
+		moreDeletes: map[string]int{}}
 }
 
-// Decided takes in what is decided about an object now, and how the graph has it.
+// Decided records the present decision about an object, and the graph's view of it.
 func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.View, there bool) {
 	a.Why = bounded(a.Why, mostWhy)
 	d := l.open[uid]
@@ -65,18 +67,18 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 		if a.Why != d.action.Why {
 			d.step(now, told(a))
 		}
-		d.action = a // of the version that is there now
+		d.action = a // of the present version
 		return
 	}
 	if d != nil {
-		how := report.Withdrawn // what goes closes it before: see Gone
+		how := report.Withdrawn // Gone has closed the decisions about deleted objects
 		if there {
 			how = outcome(d, v, there)
 		}
 		l.close(now, uid, d, how, became(how, a, v, there))
 	}
 	if a.Verb == graph.Keep {
-		delete(l.written, uid) // nothing came of it
+		delete(l.written, uid) // it led to nothing
 	}
 	if !a.Request() || a.Verb == graph.Lookup || !there {
 		return
@@ -97,10 +99,10 @@ func (d *decision) step(now time.Time, what string) {
 	d.past.into(d.differ)
 }
 
-// told is a decision in words.
+// told returns a decision in words.
 func told(a graph.Action) string { return a.Verb.String() + ": " + a.Why }
 
-// became says by what a decision came to its end.
+// became returns why a decision was closed.
 func became(how string, a graph.Action, v graph.View, there bool) string {
 	switch {
 	case !there:
@@ -113,9 +115,9 @@ func became(how string, a graph.Action, v graph.View, there bool) string {
 	return how + ": it was changed"
 }
 
-// Wrote takes in that the references of an object were written about which nothing was to be done,
-// and on which purpose the cluster does not look at it again for that; "": it does. What is decided
-// next follows from it, and may be decided already.
+// Wrote records that the references of an object were written when nothing was to be done about it,
+// and why on purpose the cluster does not look at it again for that; "" if it does. The next
+// decision follows from this write, and may have been made already.
 func (l *Ledger) Wrote(uid types.UID, purpose string) {
 	delete(l.written, uid)
 	switch d := l.open[uid]; {
@@ -129,7 +131,7 @@ func (l *Ledger) Wrote(uid types.UID, purpose string) {
 	}
 }
 
-// outcome is what became of a decision that does not stand any more.
+// outcome returns what became of a decision that no longer stands.
 func outcome(d *decision, v graph.View, there bool) string {
 	switch {
 	case !there:
@@ -163,10 +165,10 @@ func (l *Ledger) count(verb, how string) {
 	l.counts[verb][how]++
 }
 
-// lags are how much later than decided the last of many were done.
+// lags are the latest delays between a decision and its execution.
 type lags struct {
 	all  []time.Duration
-	next int // where the next goes, once there are many
+	next int // index of the oldest, once all is full
 }
 
 func (l *lags) add(lag time.Duration) {
@@ -178,8 +180,8 @@ func (l *lags) add(lag time.Duration) {
 	l.next = (l.next + 1) % mostLags
 }
 
-// Gone takes in that an object goes, or begins to be deleted, with what the graph has of it and
-// decides about it until then. It returns what that was.
+// Gone records that an object is gone, or begins to be deleted, with the graph's view and decision
+// until then. It returns what that was.
 func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) {
 	delete(l.written, v.UID)
 	d := l.open[v.UID]
@@ -191,13 +193,14 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 		}
 	}
 	if len(v.Owners) == 0 || v.Deleting {
-		return "" // no dependent, or told of when it began to be deleted
+		return "" // no dependent, or recorded when it began to be deleted
 	}
 	// An owner that can never be determined keeps its object with every collector.
 	lives := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool {
 		return slices.Contains([]string{"present", "waiting", "orphaning", "unresolvable"}, o.Verdict)
 	})
-	unknown := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == "unknown" || o.Verdict == "asked" })
+	unknown := slices.ContainsFunc(v.Owners,
+		func(o graph.OwnerView) bool { return o.Verdict == "unknown" || o.Verdict == "asked" })
 	switch {
 	case a.Verb == graph.Delete || unknown && !lives:
 		how = report.Sooner
@@ -211,9 +214,10 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	return how
 }
 
-// kept makes a difference of what was deleted although Weir would have kept it.
+// kept records a difference: an object was deleted that Weir would have kept.
 func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) {
-	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, Ended: &now}
+	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(),
+		UID: v.UID, Why: a.Why, Ended: &now}
 	if has(v, orphaned) {
 		differ.OnPurpose = afterOrphaning
 	}
@@ -227,20 +231,20 @@ func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) 
 	l.differ(differ)
 }
 
-// Unawaited takes in that an owner goes, or that its finalizer does, with what the graph has of it
-// and decides about it until then. It tells whether Weir would have waited for what it may not have
-// seen.
+// Unawaited records that an owner is gone, or its finalizer, with the graph's view and decision
+// until then. It reports whether Weir would have waited for dependents that it may not have seen.
 func (l *Ledger) Unawaited(now time.Time, a graph.Action, v graph.View) bool {
 	purpose := unawaited(a, v)
 	if purpose == "" {
 		return false
 	}
-	l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Unfinalize.String(), Object: v.Ref.String(), UID: v.UID, Why: a.Why, OnPurpose: purpose, Ended: &now})
+	l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Unfinalize.String(), Object: v.Ref.String(),
+		UID: v.UID, Why: a.Why, OnPurpose: purpose, Ended: &now})
 	return true
 }
 
-// Rewound takes in that everything is forgotten and listed again: what is open was decided about a
-// history that is over.
+// Rewound records that everything is forgotten and listed again: open decisions are about a history
+// that is over.
 func (l *Ledger) Rewound(now time.Time) {
 	const why = "the history of the API server went back"
 	for uid, d := range l.open {
@@ -254,8 +258,7 @@ func (l *Ledger) Rewound(now time.Time) {
 	clear(l.written)
 }
 
-// Due are the decisions that no client has carried out for long, and that Overdue will make
-// differences of.
+// Due returns the decisions that are late, which Overdue will turn into differences.
 func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	for _, d := range l.open {
 		if !d.late && now.Sub(d.since) >= l.late {
@@ -265,9 +268,8 @@ func (l *Ledger) Due(now time.Time) (due []graph.Action) {
 	return due
 }
 
-// Overdue makes differences of decisions that no client has carried out for long, and returns them.
-// purposes are those on which the cluster does not carry some out. open are some that are open, to
-// be looked at again.
+// Overdue turns late decisions into differences, and returns those. purposes are the differences on
+// purpose, by object. open are some objects with open decisions, to be decided again.
 func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []report.Difference, open []types.UID) {
 	for uid, d := range l.open {
 		if len(open) < mostLooks {
@@ -279,7 +281,8 @@ func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []r
 		d.late = true
 		l.count(d.action.Verb.String(), report.Late)
 		a := d.action
-		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(), UID: uid, Why: a.Why,
+		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(),
+			UID: uid, Why: a.Why,
 			OnPurpose: cmp.Or(d.purpose, purposes[uid])}
 		d.step(now, report.Late)
 		l.differ(d.differ)

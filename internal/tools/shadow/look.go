@@ -17,10 +17,10 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// mostReads bounds how many namespaces are read in one look.
+// mostReads bounds the namespaces that are read in one look.
 const mostReads = 10
 
-// Namespace is told of every change to a namespace.
+// Namespace is called with every change to a namespace.
 func (s *Shadow) Namespace(name string, how follow.Change) {
 	var inv graph.Inventory
 	var step drain.Step
@@ -35,14 +35,15 @@ func (s *Shadow) Namespace(name string, how follow.Change) {
 	case follow.Deleting:
 		s.ledger.Ending(now, name, step, inv)
 	case follow.Went:
-		s.ledger.Looked(now, name, step, inv) // what is in it may have gone since the last look
+		s.ledger.Looked(now, name, step, inv) // its content may have gone since the last look
 		s.ledger.Went(now, name)
 	case follow.There:
 		s.ledger.Returned(now, name)
 	}
 }
 
-// look looks at all namespaces that are being deleted, or were, and reads those that stand still.
+// look looks at all namespaces that are being deleted, or were, and reads those in which nothing
+// moves.
 func (s *Shadow) look(ctx context.Context) {
 	s.mu.Lock()
 	ending, gone := s.ledger.Spaces()
@@ -78,12 +79,13 @@ func (s *Shadow) look(ctx context.Context) {
 			s.Log.Info("cannot read a namespace that stands still, will try again", "namespace", name, "err", err.Error())
 		}
 		if why != "" {
-			s.Log.Info("the cluster has not done what Weir would do", "object", spaceRef(name), "action", report.Drain, "why", why, "for", s.Late.String())
+			s.Log.Info("the cluster has not done what Weir would do", "object", spaceRef(name), "action", report.Drain, "why",
+				why, "for", s.Late.String())
 		}
 	}
 }
 
-// read finds out what a namespace says.
+// read reads the state of a namespace's deletion.
 func (s *Shadow) read(ctx context.Context, name string) (Reading, error) {
 	ns, err := s.Namespaces.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -95,10 +97,11 @@ func (s *Shadow) read(ctx context.Context, name string) (Reading, error) {
 	return readingOf(ns), nil
 }
 
-// readingOf is what a namespace says of its end. One that is not being deleted is another than the
-// one that was.
+// readingOf returns what a namespace says about its deletion. One that is not being deleted is a
+// new one of the same name.
 func readingOf(ns *corev1.Namespace) Reading {
-	r := Reading{There: ns.DeletionTimestamp != nil, Held: !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes)}
+	r := Reading{There: ns.DeletionTimestamp != nil,
+		Held: !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes)}
 	var says []string
 	for _, c := range ns.Status.Conditions {
 		switch {

@@ -15,11 +15,15 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		decisions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_decisions",
-			Help: "What Weir would have done since it began, by action and result: done by the cluster, withdrawn because of what was seen later, open. What was late is counted a second time, as late. The action drain is about namespaces, which may also be sooner than Weir, kept by Weir, or refused."}, []string{"action", "result"}),
+			Help: "What Weir would have done since it began, by action and result: done by the cluster, withdrawn because " +
+				"of what was seen later, open. What was late is counted a second time, as late. The action drain is about " +
+				"namespaces, which may also be sooner than Weir, kept by Weir, or refused."}, []string{"action", "result"}),
 		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
-			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner lives, or kept by Weir in doubt."}, []string{"result"}),
+			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner " +
+				"lives, or kept by Weir in doubt."}, []string{"result"}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences",
-			Help: "What Weir would have done and the cluster did not, or the other way round, since it began. Those on purpose are not counted."}),
+			Help: "What Weir would have done and the cluster did not, or the other way round, since it began. Those on " +
+				"purpose are not counted."}),
 		onPurpose: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences_on_purpose",
 			Help: "The same, where Weir differs from kube-controller-manager's collector on purpose: the report says in what."}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_lag_seconds",

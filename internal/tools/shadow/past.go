@@ -7,10 +7,10 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// mostSteps is how many steps of one decision are kept: the first ones, and the last.
+// mostSteps is how many steps of one decision are kept: the first and the last.
 const mostSteps = 8
 
-// past is what has become of a decision so far.
+// past is the history of a decision.
 type past struct {
 	steps   []report.Step
 	skipped int
@@ -24,8 +24,7 @@ func (p *past) add(now time.Time, what string) {
 	p.steps = append(p.steps, report.Step{At: now, What: bounded(what, mostWhat)})
 }
 
-// into has a difference tell of it. What a difference has of it does not change any more: reports
-// share it.
+// into copies the history into a difference. The copy never changes, because reports share it.
 func (p *past) into(d *report.Difference) {
 	if d != nil {
 		d.History, d.Skipped = slices.Clone(p.steps), p.skipped

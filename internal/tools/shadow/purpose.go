@@ -9,9 +9,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// In these Weir differs from kube-controller-manager's collector on purpose. DESIGN.md has them by
-// these names, and e2e/differential finds them by what is there under both; here they are told by
-// what makes them.
+// The differences on purpose from kube-controller-manager's collector. DESIGN.md lists them by
+// these names. e2e/differential recognises them by the state of both clusters; this file does by
+// their cause.
 const (
 	besideUnresolvable = "an unresolvable reference keeps no dead one"
 	judgedWhenWritten  = "references are judged whenever they change"
@@ -25,22 +25,24 @@ const (
 	foregroundWaits    = "foreground deletion waits for first lists"
 )
 
-// onPurpose tells by which of them a decision is not carried out, as the graph is; "" if by none.
+// onPurpose returns the difference on purpose because of which the cluster does not carry a
+// decision out, in the graph's present state; "" if there is none.
 func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
 	own := slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.UID == v.UID })
 	switch a.Verb {
 	case graph.Release:
-		if has(v, "unresolvable") && has(v, "present") { // kube-controller-manager tries to find out about all owners before it does anything
+		if has(v, "unresolvable") && has(v, "present") { // kube-controller-manager looks up all owners before it acts
 			return besideUnresolvable
 		}
-		if v = withOrphaned(g, v); has(v, orphaned) && !has(v, "orphaning") { // it released what it knew of; to all else the owner is just gone
+		// It released the dependents that it knew; to all others the owner is just gone.
+		if v = withOrphaned(g, v); has(v, orphaned) && !has(v, "orphaning") {
 			return afterOrphaning
 		}
-	case graph.Unfinalize: // it goes by the uid alone
+	case graph.Unfinalize: // kube-controller-manager compares the uid alone
 		if _, blocked := g.Misnamed(v.UID); blocked && a.Finalizer == metav1.FinalizerDeleteDependents {
 			return unsoundBlocks
 		}
-	case graph.Unblock: // it breaks cycles that what is not being deleted is part of
+	case graph.Unblock: // kube-controller-manager breaks only cycles with a member that is not being deleted
 		switch {
 		case own:
 			return ownBlock
@@ -51,8 +53,8 @@ func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
 	return ""
 }
 
-// unawaited tells on which of them an owner that is being deleted waits for dependents that Weir
-// may not have seen; "" if it does not.
+// unawaited returns the difference on purpose because of which an owner that is being deleted waits
+// for dependents that Weir may not have seen; "" if it does not wait.
 func unawaited(a graph.Action, v graph.View) string {
 	switch {
 	case !v.Deleting || a.Verb != graph.Wait || a.Unseen == "":
@@ -63,7 +65,7 @@ func unawaited(a graph.Action, v graph.View) string {
 	return foregroundWaits
 }
 
-// ends tells whether a write takes the finalizer off by which an owner waits for its dependents.
+// ends reports whether a write removes the finalizer by which an owner waits for its dependents.
 func ends(before graph.View, finalizers []string) bool {
 	for _, f := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
 		if slices.Contains(before.Finalizers, f) && !slices.Contains(finalizers, f) {
@@ -77,9 +79,10 @@ func has(v graph.View, verdict string) bool {
 	return slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return o.Verdict == verdict })
 }
 
-// written tells which of them a write makes: of an object that kube-controller-manager does not
-// look at again for that write, because all references that are new in it are to owners that it
-// knows by the same kind and name. before are the references until then.
+// written returns the difference on purpose that a write of references makes.
+// kube-controller-manager does not look at the object again for such a write if all its new
+// references are to owners that it knows by the same kind and name. before are the references until
+// then.
 func written(before []graph.OwnerView, v graph.View) string {
 	for _, o := range v.Owners {
 		known := slices.ContainsFunc(before, func(b graph.OwnerView) bool { return b.UID == o.UID })
@@ -96,15 +99,15 @@ func written(before []graph.OwnerView, v graph.View) string {
 	return ""
 }
 
-// missed are the owners that a write has an object block no more, and at which
-// kube-controller-manager does not look again for it: of references with one uid it compares the
-// last, and that one did not block before. before are the references until then.
+// missed returns the owners that a write makes an object block no more, but that
+// kube-controller-manager does not check again: of several references with one uid it compares only
+// the last, which did not block before. before are the references until then.
 func missed(before []graph.OwnerView, now []metav1.OwnerReference) (owners []types.UID) {
 	if len(before) < 2 {
 		return nil
 	}
 	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
-	last := map[types.UID]bool{} // whether it blocks
+	last := map[types.UID]bool{} // whether the last reference blocks
 	for _, o := range before {
 		last[o.UID] = blocks(o.OwnerReference)
 	}
@@ -117,11 +120,12 @@ func missed(before []graph.OwnerView, now []metav1.OwnerReference) (owners []typ
 	return owners
 }
 
-// orphaned is the verdict of an owner that is gone and let its dependents go. The graph calls it
-// orphaning, as long as it remembers.
+// orphaned is the verdict of an owner that is gone and has orphaned its dependents. The graph calls
+// it orphaning as long as it remembers.
 const orphaned = "orphaned"
 
-// withOrphaned tells owners that are gone after orphaning from those that are still there.
+// withOrphaned sets the verdict orphaned for owners that the graph calls orphaning and that are
+// gone.
 func withOrphaned(g *graph.Graph, v graph.View) graph.View {
 	for i := range v.Owners {
 		if v.Owners[i].Verdict == "orphaning" {

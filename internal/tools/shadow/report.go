@@ -13,13 +13,16 @@ func (l *lags) told() report.Lag {
 	if len(sorted) == 0 {
 		return report.Lag{}
 	}
-	return report.Lag{Median: sorted[len(sorted)/2].Seconds(), P99: sorted[len(sorted)*99/100].Seconds(), Most: sorted[len(sorted)-1].Seconds()}
+	return report.Lag{Median: sorted[len(sorted)/2].Seconds(), P99: sorted[len(sorted)*99/100].Seconds(),
+		Most: sorted[len(sorted)-1].Seconds()}
 }
 
-// Report copies what is known.
+// Report returns a copy of what is recorded.
 func (l *Ledger) Report(now time.Time, ready bool) report.Report {
-	r := report.Report{Since: l.Since, At: now, Ready: ready, Decisions: map[string]map[string]int{}, Deletes: maps.Clone(l.unasked), Differences: copied(l.differences), OnPurpose: copied(l.purposely),
-		More: l.more, MoreOnPurpose: l.moreOfThose, MoreDeletes: maps.Clone(l.moreDeletes), Forgotten: l.forgotten, ForgottenWrites: l.unwritten}
+	r := report.Report{Since: l.Since, At: now, Ready: ready, Decisions: map[string]map[string]int{},
+		Deletes: maps.Clone(l.unasked), Differences: copied(l.differences), OnPurpose: copied(l.purposely),
+		More: l.more, MoreOnPurpose: l.moreOfThose, MoreDeletes: maps.Clone(l.moreDeletes), Forgotten: l.forgotten,
+		ForgottenWrites: l.unwritten}
 	for verb, of := range l.counts {
 		r.Decisions[verb] = maps.Clone(of)
 	}
@@ -42,7 +45,7 @@ func (l *Ledger) Report(now time.Time, ready bool) report.Report {
 	return r
 }
 
-// copied are differences as they are now.
+// copied returns copies of differences.
 func copied(from []*report.Difference) []report.Difference {
 	out := make([]report.Difference, 0, len(from))
 	for _, d := range from {

@@ -20,34 +20,33 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-// DefaultLate is how long the cluster's collector may take for what Weir has decided. It begins
-// again after each failure, up to a quarter of an hour later, but mostly it is done within a
-// second.
+// DefaultLate is how long the cluster's collector may take for what Weir has decided. It retries
+// after failures, up to a quarter of an hour later, but mostly it is done within a second.
 const DefaultLate = 2 * time.Minute
 
 const (
-	sweepEvery  = time.Second // between two looks at what is open
+	sweepEvery  = time.Second // the time between two sweeps
 	reportEvery = 10 * time.Second
 )
 
-// Options are what a Shadow needs to know.
+// Options configure a Shadow.
 type Options struct {
 	Store *follow.Store
-	Ready func() error // nil once all kinds have been listed
-	// Undiscovered are group versions that do not answer.
+	Ready func() error // returns nil once all kinds have been listed
+	// Undiscovered returns the group versions that do not answer.
 	Undiscovered func() []string
-	// Faults is how many objects the graph had wrong, as comparisons with the API found: what was
-	// decided about others by them was wrong, too.
+	// Faults returns how many objects the graph had wrong, as comparisons with the API found.
+	// Decisions that followed from those were wrong, too.
 	Faults func() int
-	// Namespaces are read of those that stand still.
+	// Namespaces reads the namespaces in which nothing moves.
 	Namespaces typedcorev1.NamespaceInterface
 	Late       time.Duration // DefaultLate if 0
-	Report     string        // a file for the Report, written every 10 s; empty: none
+	Report     string        // a file for the Report, written every 10 s; "" for none
 	Registry   prometheus.Registerer
 	Log        logr.Logger
 }
 
-// Shadow compares decisions with what happens.
+// Shadow compares decisions with what happens in the cluster.
 type Shadow struct {
 	Options
 	metrics *metrics
@@ -56,7 +55,7 @@ type Shadow struct {
 	ledger *Ledger
 }
 
-// New makes one that has compared nothing yet.
+// New returns a Shadow that has compared nothing yet.
 func New(o Options) *Shadow {
 	if o.Late == 0 {
 		o.Late = DefaultLate
@@ -64,7 +63,7 @@ func New(o Options) *Shadow {
 	return &Shadow{Options: o, metrics: newMetrics(o.Registry), ledger: NewLedger(time.Now(), o.Late)}
 }
 
-// Decided takes in a decision. It is called by the workers, who send nothing.
+// Decided records a decision. The workers call it, and send nothing.
 func (s *Shadow) Decided(uid types.UID, a graph.Action) {
 	v, there := s.Store.Find(uid)
 	s.mu.Lock()
@@ -72,9 +71,9 @@ func (s *Shadow) Decided(uid types.UID, a graph.Action) {
 	s.ledger.Decided(time.Now(), uid, a, v, there)
 }
 
-// Showing is told of each object that a watch shows, before the graph is. What it returns is to be
-// called when the graph has it; nil: there is nothing more to see. Workers may come too late to see
-// that an object begins to be deleted: it may be gone by then.
+// Showing is called with each object from a watch, before the graph gets it. The caller must call
+// the returned function once the graph has the object; nil if there is nothing to do. The beginning
+// of a deletion is recorded here, because an object may be gone before a worker looks at it.
 func (s *Shadow) Showing(o *graph.Object) func() {
 	var before graph.View
 	var decided graph.Action
@@ -94,7 +93,8 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 		s.unawaited(decided, before)
 	}
 	freed := missed(before.Owners, o.Owners)
-	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete && decided.Verb != graph.Release
+	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete &&
+		decided.Verb != graph.Release
 	if !follows && len(freed) == 0 {
 		return nil
 	}
@@ -106,8 +106,8 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 	}
 }
 
-// freed is told of owners that an object blocks no more, at which the cluster does not look again
-// for that.
+// freed is called with owners that an object blocks no more, and that the cluster does not check
+// again for that.
 func (s *Shadow) freed(owners []types.UID) {
 	for _, uid := range owners {
 		goes := false
@@ -123,8 +123,8 @@ func (s *Shadow) freed(owners []types.UID) {
 	}
 }
 
-// shown is told that the graph has an object that is new, or whose references have changed. What is
-// decided about it now, or when an owner was looked up, follows from that write.
+// shown is called once the graph has an object that is new, or whose references have changed. The
+// decision about it now, or once an owner was looked up, follows from that write.
 func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
 	purpose := ""
 	s.Store.Read(func(g *graph.Graph) {
@@ -142,7 +142,7 @@ func (s *Shadow) shown(uid types.UID, before graph.View, edited bool) {
 	s.ledger.Wrote(uid, purpose)
 }
 
-// Going is told of each object that is gone, or begins to be deleted, before the graph is.
+// Going is called with each object that is gone, or begins to be deleted, before the graph is told.
 func (s *Shadow) Going(uid types.UID) {
 	var v graph.View
 	var a graph.Action
@@ -160,33 +160,36 @@ func (s *Shadow) Going(uid types.UID) {
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
 	if how == report.Kept {
-		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why", bounded(a.Why, mostWhy))
+		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why",
+			bounded(a.Why, mostWhy))
 	}
 }
 
-// unawaited is told that an owner goes, or that its finalizer does.
+// unawaited is called when an owner is gone, or its finalizer is.
 func (s *Shadow) unawaited(a graph.Action, v graph.View) {
 	s.mu.Lock()
 	told := s.ledger.Unawaited(time.Now(), a, v)
 	s.mu.Unlock()
 	if told {
-		s.Log.Info("its deletion went on, and Weir would have waited", "object", bounded(v.Ref.String(), mostObject), "uid", v.UID, "why", bounded(a.Why, mostWhy))
+		s.Log.Info("its deletion went on, and Weir would have waited", "object", bounded(v.Ref.String(), mostObject), "uid",
+			v.UID, "why", bounded(a.Why, mostWhy))
 	}
 }
 
-// Rewound is told that the history of the API server went back, before everything is listed again.
+// Rewound is called when the history of the API server went back, before everything is listed
+// again.
 func (s *Shadow) Rewound(string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.Rewound(time.Now())
 }
 
-// Run looks at what is open, and writes the report, until ctx ends.
+// Run checks open decisions, and writes the report, until ctx ends.
 func (s *Shadow) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	s.mu.Lock()
-	s.ledger.Since = time.Now() // from when there are decisions
+	s.ledger.Since = time.Now() // the time of the first decisions
 	s.mu.Unlock()
 	reported := time.Time{}
 	for {
@@ -205,13 +208,13 @@ func (s *Shadow) Run(ctx context.Context) {
 	}
 }
 
-// sweep decides again about what is open: that an object is gone, or has changed, makes no work for
-// anybody.
+// sweep decides open decisions again: no worker does, when an object is gone or has changed.
 func (s *Shadow) sweep(ctx context.Context) {
 	s.see()
 	late, open := s.overdue(time.Now())
 	for _, d := range late {
-		s.Log.Info("the cluster has not done what Weir would do", "object", d.Object, "uid", d.UID, "action", d.Verb, "why", d.Why, "on purpose", d.OnPurpose, "for", s.Late.String())
+		s.Log.Info("the cluster has not done what Weir would do", "object", d.Object, "uid", d.UID, "action", d.Verb, "why",
+			d.Why, "on purpose", d.OnPurpose, "for", s.Late.String())
 	}
 	for _, uid := range open {
 		var a graph.Action
@@ -222,8 +225,8 @@ func (s *Shadow) sweep(ctx context.Context) {
 	s.metrics.set(s.now())
 }
 
-// overdue makes differences of what is late at a moment. What becomes late after it has its turn in
-// the next sweep: nothing is known of the purpose.
+// overdue turns what is late at now into differences. A decision that becomes late meanwhile waits
+// for the next sweep, because its purpose was not looked up.
 func (s *Shadow) overdue(now time.Time) (late []report.Difference, open []types.UID) {
 	s.mu.Lock()
 	due := s.ledger.Due(now)
@@ -241,7 +244,7 @@ func (s *Shadow) overdue(now time.Time) (late []report.Difference, open []types.
 	return s.ledger.Overdue(now, purposes)
 }
 
-// see looks at what is seen and what is not.
+// see records which kinds are seen and which are not.
 func (s *Shadow) see() {
 	ready, unseen := s.Ready() == nil, notSeen(s.Store.Stats().Kinds, s.Undiscovered())
 	s.mu.Lock()
@@ -268,7 +271,7 @@ func (s *Shadow) report() {
 	}
 }
 
-// write replaces a file as a whole: who reads it sees one report or the other.
+// write replaces a file as a whole: a reader sees the old report or the new one.
 func write(path string, r report.Report) error {
 	var data bytes.Buffer
 	if err := r.Write(&data); err != nil {

@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// mostBetween bounds what one look adds to the time that was compared: a process that did not
-	// run for longer compared nothing meanwhile.
+	// mostBetween bounds what one look adds to the compared time: a process that did not run for
+	// longer compared nothing meanwhile.
 	mostBetween = 5 * sweepEvery
-	mostUnseen  = 200 // are named
+	mostUnseen  = 200 // of them are named
 )
 
 // sight is for how long everything was seen that is compared.
 type sight struct {
 	compared time.Duration
-	last     time.Time // of the last look; zero: there was none
+	last     time.Time // the last look; zero if there was none
 	unseen   []report.Unseen
-	// hidden is what is not seen, and how much was compared when it last was. Once it is seen
-	// again, what was compared without it does not count; until then it does for who accepts that.
+	// hidden is what is not seen, and how much was compared when it was last seen. Once it is seen
+	// again, what was compared without it does not count. Until then it counts for users who accept
+	// that it is not seen.
 	hidden map[string]time.Duration
 }
 
-// look takes in what is not seen now, and whether all else is.
+// look records what is not seen now. ready reports whether all else is.
 func (s *sight) look(now time.Time, ready bool, unseen []report.Unseen) {
 	hidden := make(map[string]time.Duration, len(unseen))
 	for _, u := range unseen {
@@ -49,7 +50,7 @@ func (s *sight) look(now time.Time, ready bool, unseen []report.Unseen) {
 	s.last, s.unseen, s.hidden = now, unseen, hidden
 }
 
-// into has a report tell of it.
+// into copies the times into a report.
 func (s *sight) into(r *report.Report) {
 	seconds := s.compared.Seconds()
 	r.ComparedSeconds = &seconds
@@ -60,8 +61,8 @@ func (s *sight) into(r *report.Report) {
 	r.MoreUnseen = len(s.unseen) - len(r.Unseen)
 }
 
-// notSeen are the kinds that are to be seen and are not, and the group versions of which it is not
-// known which kinds they have. Ready does not tell of them: Weir works without.
+// notSeen returns the kinds that should be seen and are not, and the group versions whose kinds are
+// not known. Ready does not cover them: Weir works without.
 func notSeen(served []graph.KindStats, undiscovered []string) (out []report.Unseen) {
 	for _, k := range served {
 		if !k.Served || !k.Collected || k.State == graph.Synced {

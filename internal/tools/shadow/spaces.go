@@ -21,20 +21,20 @@ type space struct {
 	step  drain.Step
 	left  int       // objects in it that do not terminate yet
 	empty bool      // there is nothing in it
-	moved time.Time // when step and left became what they are
+	moved time.Time // when step or left last changed
 	read  bool      // the namespace was read because nothing moved
-	tried time.Time // when it was last tried to read it, in vain
+	tried time.Time // when reading it last failed
 	done  bool      // it is counted already
 
 	past   past
-	differ *report.Difference // nil: none, or it is over
+	differ *report.Difference // nil if there is none, or it is over
 	gone   bool
 	at     time.Time // when it went
 }
 
-// whatNext is what Weir would do in a namespace that is being deleted, as far as the graph shows
-// what is in it. Weir proves by lists that nothing is left before it lets a namespace go, also of
-// kinds that the graph does not follow; shadow takes the graph's word.
+// whatNext returns Weir's next step in a namespace that is being deleted, as far as the graph shows
+// its content. Before Weir lets a namespace go, it proves by lists that nothing is left, also of
+// kinds that the graph does not follow; shadow mode trusts the graph.
 func whatNext(served []graph.KindStats, inv graph.Inventory, undiscovered []string) drain.Step {
 	state := drain.State{Waves: drain.DefaultWaves(), Discovered: true, Undiscovered: undiscovered}
 	for _, k := range served {
@@ -54,8 +54,7 @@ func whatNext(served []graph.KindStats, inv graph.Inventory, undiscovered []stri
 	return drain.Next(state)
 }
 
-// Ending takes in that a namespace is being deleted, what Weir would do next in it, and what is in
-// it.
+// Ending records that a namespace is being deleted, Weir's next step in it, and its content.
 func (l *Ledger) Ending(now time.Time, name string, step drain.Step, inv graph.Inventory) {
 	if s := l.spaces[name]; s != nil && s.gone { // another of that name
 		l.Returned(now, name)
@@ -70,8 +69,7 @@ func (l *Ledger) Ending(now time.Time, name string, step drain.Step, inv graph.I
 	l.Looked(now, name, step, inv)
 }
 
-// Looked takes in what Weir would do next in a namespace that was told of with Ending, and what is
-// in it.
+// Looked records Weir's next step in a namespace that Ending has recorded, and its content.
 func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.Inventory) {
 	s := l.spaces[name]
 	if s == nil || s.gone {
@@ -83,21 +81,22 @@ func (l *Ledger) Looked(now time.Time, name string, step drain.Step, inv graph.I
 	}
 	if step.Verb != s.step.Verb || left != s.left {
 		s.moved, s.read = now, false
-		s.past.add(now, fmt.Sprintf("%s; %s not terminate yet", step.Why, words.Count(left, "object in it does", "objects in it do")))
+		s.past.add(now, fmt.Sprintf("%s; %s not terminate yet", step.Why,
+			words.Count(left, "object in it does", "objects in it do")))
 		s.ends(now)
 	}
 	s.step, s.left, s.empty = step, left, len(inv.Kinds) == 0
 }
 
-// difference fills in what is the same of all that are about namespaces. Its history ends here, or
-// with what ends.
+// difference fills in what all differences about namespaces share. Their history ends here, or with
+// ends.
 func (s *space) difference(d *report.Difference) *report.Difference {
 	d.Verb = report.Drain
 	s.past.into(d)
 	return d
 }
 
-// ends is told that a difference, if there was one, is over.
+// ends records that the difference, if there is one, is over.
 func (s *space) ends(now time.Time) {
 	if s.differ != nil && s.differ.Ended == nil {
 		s.differ.Ended = &now
@@ -113,7 +112,7 @@ func (l *Ledger) finish(s *space, how string) {
 	s.done = true
 }
 
-// Went takes in that a namespace is gone, as it was last looked at.
+// Went records that a namespace is gone, in the state of the last look.
 func (l *Ledger) Went(now time.Time, name string) {
 	s := l.spaces[name]
 	if s == nil || s.gone {
@@ -129,11 +128,13 @@ func (l *Ledger) Went(now time.Time, name string) {
 		l.finish(s, report.Done)
 	case s.step.Verb == drain.Wait && s.empty:
 		l.finish(s, report.Kept)
-		l.differ(s.difference(&report.Difference{At: now, What: report.Kept, Object: spaceRef(name), Why: s.step.Why, Ended: &now}))
+		l.differ(s.difference(&report.Difference{At: now, What: report.Kept, Object: spaceRef(name), Why: s.step.Why,
+			Ended: &now}))
 	}
 }
 
-// Left takes in what the graph has in a namespace that is gone. At first that may be on its way.
+// Left records what the graph has in a namespace that is gone. At first, deletes may still be on
+// their way.
 func (l *Ledger) Left(now time.Time, name string, inv graph.Inventory) {
 	s := l.spaces[name]
 	if s == nil || !s.gone {
@@ -150,10 +151,11 @@ func (l *Ledger) Left(now time.Time, name string, inv graph.Inventory) {
 		return
 	}
 	l.finish(s, report.Kept)
-	l.differ(s.difference(&report.Difference{At: s.at, What: report.Kept, Object: spaceRef(name), Why: "it holds " + content(inv), Ended: &now}))
+	l.differ(s.difference(&report.Difference{At: s.at, What: report.Kept, Object: spaceRef(name),
+		Why: "it holds " + content(inv), Ended: &now}))
 }
 
-// content tells what there is, by kind.
+// content returns the content by kind.
 func content(inv graph.Inventory) string {
 	var parts []string
 	for _, k := range inv.Kinds {
@@ -164,8 +166,8 @@ func content(inv graph.Inventory) string {
 
 func spaceRef(name string) string { return kinds.Namespaces.Resource + " " + name }
 
-// Returned takes in that there is a namespace of a name: what is left of one before it cannot be
-// told apart.
+// Returned records that a namespace of a name exists again. What is left of an earlier one cannot
+// be told apart.
 func (l *Ledger) Returned(now time.Time, name string) {
 	if s := l.spaces[name]; s != nil {
 		s.past.add(now, "there is another of its name")
@@ -175,12 +177,13 @@ func (l *Ledger) Returned(now time.Time, name string) {
 	}
 }
 
-// Stuck are the namespaces in which nothing has moved for long although Weir would do something.
-// They are to be read; those first that it has not been tried with for longest, so that some that
-// cannot be read keep no others from it.
+// Stuck returns the namespaces in which nothing has moved for long although Weir would act. They
+// are to be read. Those whose last attempt is oldest come first, so that namespaces that cannot be
+// read do not keep others from it.
 func (l *Ledger) Stuck(now time.Time) (names []string) {
 	for name, s := range l.spaces {
-		if !s.gone && !s.read && (s.step.Verb == drain.Finalize || s.step.Verb == drain.Delete) && now.Sub(s.moved) >= l.late {
+		if !s.gone && !s.read && (s.step.Verb == drain.Finalize || s.step.Verb == drain.Delete) &&
+			now.Sub(s.moved) >= l.late {
 			names = append(names, name)
 		}
 	}
@@ -190,7 +193,7 @@ func (l *Ledger) Stuck(now time.Time) (names []string) {
 	return names
 }
 
-// Spaces are the namespaces to be looked at: those that are being deleted, and those that went a
+// Spaces returns the namespaces to look at: those that are being deleted, and those that went a
 // short time ago.
 func (l *Ledger) Spaces() (ending, gone []string) {
 	for name, s := range l.spaces {
@@ -203,15 +206,16 @@ func (l *Ledger) Spaces() (ending, gone []string) {
 	return ending, gone
 }
 
-// Reading is what a live read of a namespace says.
+// Reading is the result of a live read of a namespace.
 type Reading struct {
 	There   bool
-	Held    bool   // the namespace controller has let it go; others hold it
-	Refused string // why the namespace controller could not delete what is in it
-	Says    string // what else it says
+	Held    bool   // the namespace controller has finished, and other finalizers hold it
+	Refused string // why the namespace controller could not delete its content
+	Says    string // its other conditions
 }
 
-// Read takes in what a namespace says in which nothing moves. why is told of a difference.
+// Read records a live read of a namespace in which nothing moves. why is the reason for a
+// difference, if there is one.
 func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 	s := l.spaces[name]
 	if s == nil || s.gone || s.read {
@@ -241,9 +245,9 @@ func (l *Ledger) Read(now time.Time, name string, r Reading) (why string) {
 	return l.standsStill(now, name, s, why)
 }
 
-// Unread takes in that a namespace in which nothing moves could not be read. Once that has gone on
-// for as long as it may stand still, it is a difference: why it stays is not known. why is told of
-// one.
+// Unread records that a namespace in which nothing moves could not be read. If that lasts as long
+// as a namespace may stand still, it is a difference, because why the namespace stays is not known.
+// why is the reason for one.
 func (l *Ledger) Unread(now time.Time, name, cause string) (why string) {
 	s := l.spaces[name]
 	if s == nil || s.gone || s.read {
@@ -258,7 +262,7 @@ func (l *Ledger) Unread(now time.Time, name, cause string) (why string) {
 	return l.standsStill(now, name, s, why)
 }
 
-// standsStill makes a difference of it, and returns why as the difference has it.
+// standsStill records a difference, and returns its reason as it is kept.
 func (l *Ledger) standsStill(now time.Time, name string, s *space, why string) string {
 	s.past.add(now, report.Late)
 	s.differ = s.difference(&report.Difference{At: s.moved, What: report.Late, Object: spaceRef(name), Why: why})

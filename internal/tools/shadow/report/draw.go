@@ -10,20 +10,22 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Draw writes a report for people.
+// Draw prints a report for people.
 func (r *Report) Draw(out io.Writer) error {
 	p := &printer{out: out}
 	if until := r.At.UTC().Format(time.RFC3339); r.ComparedSeconds != nil {
 		p.line("Compared for %s, until %s.", r.compared(nil).Truncate(time.Second), until)
 	} else {
-		p.line("Compared from %s until %s, by a weir that is older than this command: it does not say for how long of that.", r.Since.UTC().Format(time.RFC3339), until)
+		p.line("Compared from %s until %s, by a weir that is older than this command: it does not say for how long of that.",
+			r.Since.UTC().Format(time.RFC3339), until)
 	}
 	if !r.Ready {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
 	r.drawUnseen(p)
 	if r.Faults > 0 {
-		p.line("Weir's graph was wrong about %s, which its log names, so the comparison is not reliable.", words.Count(r.Faults, "object", "objects"))
+		p.line("Weir's graph was wrong about %s, which its log names, so the comparison is not reliable.",
+			words.Count(r.Faults, "object", "objects"))
 	}
 	r.drawObjects(p)
 	if of := r.Decisions[Drain]; of != nil {
@@ -33,7 +35,8 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
 	}
 	if r.ForgottenWrites > 0 {
-		p.line("%d writes of owner references were not recorded, because there were too many at once: a difference that one of them caused is not shown as on purpose.", r.ForgottenWrites)
+		p.line("%d writes of owner references were not recorded, because there were too many at once: a difference that "+
+			"one of them caused is not shown as on purpose.", r.ForgottenWrites)
 	}
 	if len(r.Differences)+r.More == 0 {
 		p.line("No difference%s.", map[bool]string{true: " but those on purpose"}[len(r.OnPurpose) > 0])
@@ -69,14 +72,15 @@ func (p *printer) differences(of []Difference, more int) {
 	}
 }
 
-// drawDeletes says what of the differences on purpose closes a gate, and how it is accepted.
+// drawDeletes prints the differences on purpose that close a gate, and how to accept them.
 func (r *Report) drawDeletes(p *printer) {
 	of := r.deletesOnPurpose()
 	if len(of) == 0 {
 		return
 	}
 	p.line("")
-	p.line("On purpose Weir would also delete what the cluster keeps. That closes the gate, unless it is accepted by its name:")
+	p.line("On purpose Weir would also delete what the cluster keeps. That closes the gate, unless it is accepted by " +
+		"its name:")
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		p.line("  %d: %s", of[name].count, accept(name))
 	}
@@ -85,24 +89,29 @@ func (r *Report) drawDeletes(p *printer) {
 func (r *Report) drawObjects(p *printer) {
 	for _, verb := range slices.Sorted(maps.Keys(r.Decisions)) {
 		if of := r.Decisions[verb]; verb != Drain {
-			p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; %d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
+			p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; "+
+				"%d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
 		}
 	}
 	if lag := r.LagSeconds; r.Decisions["delete"][Done] > 0 {
-		p.line("The cluster deleted %.1f s after Weir would have (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+		p.line("The cluster deleted %.1f s after Weir would have (median), 99 of 100 within %.1f s, the last after %.1f s.",
+			lag.Median, lag.P99, lag.Most)
 	}
-	p.line("Of objects with owners, %d were deleted before Weir had decided the same, %d by users or controllers while an owner lives.", r.Deletes[Sooner], r.Deletes[Others])
+	p.line("Of objects with owners, %d were deleted before Weir had decided the same, %d by users or controllers "+
+		"while an owner lives.", r.Deletes[Sooner], r.Deletes[Others])
 }
 
 func (r *Report) drawNamespaces(p *printer, of map[string]int) {
-	p.line("namespaces: %d were removed when nothing was left in them, %d before Weir saw that, %d are open; in %d the cluster was not allowed to delete what is in them; %d of all were late.",
+	p.line("namespaces: %d were removed when nothing was left in them, %d before Weir saw that, %d are open; in %d "+
+		"the cluster was not allowed to delete what is in them; %d of all were late.",
 		of[Done], of[Sooner], of["open"], of[Refused], of[Late])
 	if lag := r.NamespaceLagSeconds; of[Done] > 0 {
-		p.line("They were removed %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last after %.1f s.", lag.Median, lag.P99, lag.Most)
+		p.line("They were removed %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last "+
+			"after %.1f s.", lag.Median, lag.P99, lag.Most)
 	}
 }
 
-// told says in words what the difference is.
+// told describes the difference in words.
 func (d *Difference) told() string {
 	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
 	switch verb {
@@ -115,13 +124,14 @@ func (d *Difference) told() string {
 	case d.What == Kept:
 		return kept
 	case d.Ended != nil:
-		return fmt.Sprintf("Weir would %s it, and the cluster did so, or Weir thought otherwise, %s later", verb, d.Ended.Sub(d.At).Round(time.Second))
+		return fmt.Sprintf("Weir would %s it, and the cluster did so, or Weir thought otherwise, %s later", verb,
+			d.Ended.Sub(d.At).Round(time.Second))
 	}
 	return "Weir would " + verb + " it, and the cluster has not"
 }
 
-// printer keeps the first error. What others have chosen, such as the names of owners, stays in its
-// line.
+// printer keeps the first error. Text that others have chosen, such as the names of owners, stays
+// in its line.
 type printer struct {
 	out io.Writer
 	err error

@@ -11,20 +11,21 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Gate is what a report has to pass before Weir takes over.
+// Gate is what a report must pass before Weir takes over.
 type Gate struct {
-	// Lasted is for how long nothing was different; 0: there is no gate.
+	// Lasted is for how long there must have been no difference; 0 for no gate.
 	Lasted time.Duration
-	// Accept are differences on purpose that delete, by their OnPurpose, and what is not seen, by
-	// its name. Who names one of the first knows that objects go for it which the cluster keeps; of
-	// the others, that nothing about them is compared.
+	// Accept are differences on purpose that delete, by their OnPurpose, and kinds that are not
+	// seen, by their name. To accept the first is to know that Weir deletes objects which the
+	// cluster keeps; to accept the second, that nothing of the kind is compared.
 	Accept []string
 }
 
-// AcceptUsage is what the flag that fills Accept says of itself.
-const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, or a kind that Weir cannot see, by the name that is shown with it; may be repeated"
+// AcceptUsage is the help text of the flag that sets Accept.
+const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, or a " +
+	"kind that Weir cannot see, by the name that is shown with it; may be repeated"
 
-// Check finds what is wrong with the flags.
+// Check returns what is wrong with the flags.
 func (g Gate) Check() error {
 	if g.Lasted < 0 {
 		return fmt.Errorf("--gate %s: must not be less than 0", g.Lasted)
@@ -36,31 +37,35 @@ func (g Gate) Check() error {
 }
 
 const (
-	// fresh is how old a report may be of a process that runs.
+	// fresh is the greatest age of the report of a running process.
 	fresh = time.Minute
-	// mostNamed is how many objects, or kinds, are named in an error.
+	// mostNamed is how many objects, or kinds, an error names.
 	mostNamed = 5
 )
 
-// Gate is nil if for a time nothing was different, and what stands in the way if not.
+// Gate returns what closes the gate; nil if it is open.
 func (r *Report) Gate(now time.Time, g Gate) error {
 	var errs []error
 	if age := now.Sub(r.At); age > fresh {
 		errs = append(errs, fmt.Errorf("the report is %s old: its process does not run any more", age.Round(time.Second)))
 	} else if age < -fresh { // it would look fresh for as long as the clocks differ
-		errs = append(errs, fmt.Errorf("the report is of %s from now: clocks differ, and whether its process runs is not known", -age.Round(time.Second)))
+		errs = append(errs, fmt.Errorf("the report is of %s from now: clocks differ, and whether its process runs is not "+
+			"known", -age.Round(time.Second)))
 	}
 	if !r.Ready {
 		errs = append(errs, errors.New("not all kinds have been listed"))
 	}
 	if r.ComparedSeconds == nil {
-		errs = append(errs, errors.New("the report does not say for how long it has compared: the weir that wrote it is older than this command; update it"))
+		errs = append(errs, errors.New("the report does not say for how long it has compared: the weir that wrote it is "+
+			"older than this command; update it"))
 	} else if compared := r.compared(g.Accept); compared < g.Lasted {
-		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second), g.Lasted))
+		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second),
+			g.Lasted))
 	}
 	errs = append(errs, r.notSeen(g.Accept)...)
 	if r.Faults > 0 {
-		errs = append(errs, fmt.Errorf("its graph was wrong about %s, which is a bug, so the comparison is not reliable: report what its log names, and restart it to compare from the beginning",
+		errs = append(errs, fmt.Errorf("its graph was wrong about %s, which is a bug, so the comparison is not reliable: "+
+			"report what its log names, and restart it to compare from the beginning",
 			words.Count(r.Faults, "object", "objects")))
 	}
 	if n := len(r.Differences) + r.More; n > 0 {
@@ -78,26 +83,27 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 	return errors.Join(errs...)
 }
 
-// purposeful is what Weir would delete on one purpose, and the cluster keeps.
+// purposeful is what Weir would delete, and the cluster keeps, for one difference on purpose.
 type purposeful struct {
 	count   int
 	objects []string // the first of them
 }
 
-// closes says why the gate is closed.
+// closes returns the error that closes the gate.
 func (p purposeful) closes(name string) error {
 	objects := strings.Join(p.objects, ", ")
 	if more := p.count - len(p.objects); more > 0 {
 		objects = strings.TrimPrefix(fmt.Sprintf("%s and %d more", objects, more), " and ")
 	}
-	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their ownerReferences; to accept that, %s",
+	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their "+
+		"ownerReferences; to accept that, %s",
 		words.Printable(name), objects, accept(name))
 }
 
-// accept is how a user says that a purpose is accepted.
+// accept returns the flag by which a user accepts name.
 func accept(name string) string { return "--accept " + words.Shell(name) }
 
-// deletesOnPurpose are those differences, by the purpose.
+// deletesOnPurpose returns the differences on purpose that delete, by name.
 func (r *Report) deletesOnPurpose() map[string]purposeful {
 	of := map[string]purposeful{}
 	for i := range r.OnPurpose {

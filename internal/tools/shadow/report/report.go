@@ -6,84 +6,82 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Drain is the verb of what is told of namespaces.
+// Drain is the verb of decisions about namespaces.
 const Drain = "drain"
 
-// deletes is the verb of what collects, unfinalizes of what ends the deletion of an owner.
+// The verbs that collect an object, and that end the deletion of an owner.
 const deletes, unfinalizes = "delete", "unfinalize"
 
 // What became of a decision.
 const (
 	Done      = "done"      // a client carried it out
-	Withdrawn = "withdrawn" // what was seen later says otherwise, or its object is not followed any more
+	Withdrawn = "withdrawn" // a later observation contradicts it, or its object is not followed any more
 	Late      = "late"      // no client has carried it out for long: a difference
 )
 
-// What became of objects with owners that were deleted without a decision to do so, and of
-// namespaces that went before Weir would have let them.
+// What became of objects with owners that were deleted without a decision, and of namespaces that
+// went before Weir would have let them go.
 const (
-	Sooner = "sooner" // Weir would have deleted it too, and had not decided yet, or not found out about an owner, or what is in it
+	Sooner = "sooner" // Weir would have deleted it too, but had not decided yet, or did not know an owner, or the content
 	Others = "others" // an owner of it lives, or can never be determined: a user or a controller deleted it
-	Kept   = "kept"   // Weir kept it, in doubt, and no owner of it is known to live, or it was not empty: a difference
+	Kept   = "kept"   // Weir kept it in doubt, and no owner is known to live, or the namespace was not empty: a difference
 )
 
-// Refused is what became of a namespace's content that the cluster's namespace controller tried to
-// delete, and may not: as Weir would have, and would not have been let, either.
+// Refused is the outcome of a namespace whose content the namespace controller tried to delete and
+// was not allowed to. Weir would not have been, either.
 const Refused = "refused"
 
-// Report is what was found until a moment.
+// Report is what was found up to a moment.
 type Report struct {
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
-	// ComparedSeconds is for how long of that the process compared: a clock that is set, and a
-	// machine that sleeps, add nothing. nil: the weir that wrote the report is older, and that is
-	// not known.
+	// ComparedSeconds is for how much of that time the process compared. A clock that is set, or a
+	// machine that sleeps, adds nothing. It is nil in reports of an older weir, which does not say.
 	ComparedSeconds *float64 `json:"comparedSeconds,omitempty"`
-	// Unseen is what Weir cannot see now: it compares nothing of that. MoreUnseen are only counted.
+	// Unseen is what Weir cannot see now, and so does not compare. MoreUnseen are only counted.
 	Unseen     []Unseen `json:"unseen,omitempty"`
 	MoreUnseen int      `json:"moreUnseen,omitempty"`
-	// Faults is how many objects Weir had wrong, as its comparisons with the API found. What it
-	// decided by them, it decided wrongly.
+	// Faults is how many objects Weir's graph had wrong, as its comparisons with the API found.
+	// Decisions that follow from those are wrong, too.
 	Faults int `json:"faults,omitempty"`
-	// Ready tells whether all kinds have been listed: before that much is in doubt.
+	// Ready reports whether all kinds have been listed. Before that, much is in doubt.
 	Ready bool `json:"ready"`
 	// Decisions are counted by verb (delete, release, unblock, unfinalize, and drain for a
-	// namespace that is being deleted) and by what became of them: done, withdrawn, late (which is
-	// counted besides) and open; of namespaces also sooner, kept, and refused (counted besides).
+	// namespace that is being deleted) and by outcome: done, withdrawn, late (counted besides) and
+	// open; for namespaces also sooner, kept, and refused (counted besides).
 	Decisions map[string]map[string]int `json:"decisions"`
-	// Deletes of objects with owners that Weir had not decided: sooner, others and kept.
+	// Deletes counts the deletes of objects with owners that Weir had not decided: sooner, others
+	// and kept.
 	Deletes map[string]int `json:"deletes"`
-	// LagSeconds are how much later than Weir's decision deletes came.
+	// LagSeconds is how much later than Weir's decision deletes came.
 	LagSeconds Lag `json:"lagSeconds"`
-	// NamespaceLagSeconds are how long namespaces stayed in which nothing was left.
+	// NamespaceLagSeconds is how long empty namespaces stayed.
 	NamespaceLagSeconds Lag          `json:"namespaceLagSeconds"`
 	Differences         []Difference `json:"differences"`
-	// OnPurpose are the differences in which Weir is not as kube-controller-manager on purpose.
-	// Those that delete close a gate that does not accept them.
+	// OnPurpose are the differences from kube-controller-manager that are on purpose. Those that
+	// delete close a gate that does not accept them.
 	OnPurpose     []Difference `json:"onPurpose,omitempty"`
 	More          int          `json:"more,omitempty"`          // differences that are only counted
 	MoreOnPurpose int          `json:"moreOnPurpose,omitempty"` // the same, of those on purpose
 	// MoreDeletes are those of MoreOnPurpose that delete, by their OnPurpose.
 	MoreDeletes map[string]int `json:"moreDeletes,omitempty"`
 	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
-	// ForgottenWrites are writes of references by which a difference would be known to be on
-	// purpose, and that were not remembered, because there were too many at once: such a difference
-	// has no explanation.
+	// ForgottenWrites are writes of references that were not recorded, because there were too many
+	// at once. A difference that one of them caused is not known to be on purpose.
 	ForgottenWrites int `json:"forgottenWrites,omitempty"`
 }
 
-// Unseen is a kind that is not seen, or a group version of which it is not known which kinds it
-// has.
+// Unseen is a kind that is not seen, or a group version whose kinds are not known.
 type Unseen struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
-	// ComparedSeconds is how much of the report's ComparedSeconds was over when it was last seen:
-	// the time since then counts for who accepts that it is not.
+	// ComparedSeconds is the part of the report's ComparedSeconds until it was last seen. The time
+	// since then counts for users who accept that it is not seen.
 	ComparedSeconds float64 `json:"comparedSeconds"`
 }
 
-// Difference is something that Weir would do and no client did, or that a client did and Weir would
-// not do.
+// Difference is an action that Weir would take and no client took, or that a client took and Weir
+// would not.
 type Difference struct {
 	At     time.Time `json:"at"`
 	What   string    `json:"what"` // Late or Kept
@@ -91,28 +89,28 @@ type Difference struct {
 	Object string    `json:"object"`
 	UID    types.UID `json:"uid"`
 	Why    string    `json:"why"`
-	// OnPurpose is in what Weir differs from kube-controller-manager on purpose, by the name that
-	// DESIGN.md has for it; empty: the difference has no explanation.
+	// OnPurpose is the name in DESIGN.md of a difference on purpose from kube-controller-manager;
+	// "" if there is no explanation.
 	OnPurpose string `json:"onPurpose,omitempty"`
-	// History is what was decided and seen, the first and the last of it; Skipped is how much was
-	// in between.
+	// History is what was decided and seen, the first and the last steps. Skipped counts those in
+	// between.
 	History []Step `json:"history,omitempty"`
 	Skipped int    `json:"skipped,omitempty"`
-	// Ended is when the decision was carried out after all, or withdrawn; nil: not yet.
+	// Ended is when the decision was carried out after all, or withdrawn; nil if neither.
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
-// Deletes tells whether it is one of those that close a gate although they are on purpose: Weir
-// would delete what the cluster keeps.
+// Deletes reports whether Weir would delete what the cluster keeps. Such a difference closes a gate
+// even if it is on purpose.
 func (d *Difference) Deletes() bool { return d.What == Late && d.Verb == deletes }
 
-// Step is one thing of a history.
+// Step is one entry of a history.
 type Step struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 }
 
-// Lag is in seconds.
+// Lag is a distribution, in seconds.
 type Lag struct {
 	Median float64 `json:"median"`
 	P99    float64 `json:"p99"`

@@ -11,7 +11,7 @@ import (
 // Path is where a weir in shadow mode serves its report, on the metrics port and at Address.
 const Path = "/shadow"
 
-// Address is where a weir in shadow mode serves its report to this machine, and Port that of it.
+// Address is where a weir in shadow mode serves its report to this machine. Port is its port.
 const (
 	Address        = "127.0.0.1:8089"
 	Port    uint16 = 8089
@@ -21,7 +21,7 @@ const (
 // thousand differences at most, and cuts long names.
 const Most = 16 << 20
 
-// Read reads a report of a weir in shadow mode.
+// Read reads a report.
 func Read(in io.Reader) (*Report, error) {
 	limited := &io.LimitedReader{R: in, N: Most}
 	var r Report
@@ -46,21 +46,21 @@ func Read(in io.Reader) (*Report, error) {
 	return &r, nil
 }
 
-// Write writes a report as Read reads it.
+// Write writes a report in the form that Read reads.
 func (r *Report) Write(out io.Writer) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // each byte of a name that has many of < would be six
+	enc.SetEscapeHTML(false) // escaped, a < would take six bytes
 	return enc.Encode(r)
 }
 
-// Outputs are how Show can print.
+// The outputs of Show.
 const (
 	Text = "text"
 	JSON = "json"
 )
 
-// CheckOutput fails for an output that Show does not have.
+// CheckOutput returns an error for an output that Show does not have.
 func CheckOutput(output string) error {
 	if output != Text && output != JSON {
 		return fmt.Errorf("--output %q: must be text or json", output)
@@ -68,7 +68,7 @@ func CheckOutput(output string) error {
 	return nil
 }
 
-// Show prints a report, and fails if there is to be a gate and it is closed.
+// Show prints a report, and returns an error if there is a gate and it is closed.
 func (r *Report) Show(out io.Writer, output string, now time.Time, gate Gate) error {
 	var err error
 	if output == JSON {

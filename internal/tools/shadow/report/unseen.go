@@ -8,10 +8,10 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// name is by what it is accepted that something is not seen.
+// name is what --accept takes for something that is not seen.
 func (u Unseen) name() string { return "cannot see " + u.What }
 
-// missing is what is not seen, but for what is accepted.
+// missing returns what is not seen and not accepted.
 func (r *Report) missing(accepted []string) (out []Unseen) {
 	for _, u := range r.Unseen {
 		if !slices.Contains(accepted, u.name()) {
@@ -21,8 +21,8 @@ func (r *Report) missing(accepted []string) (out []Unseen) {
 	return out
 }
 
-// compared is for how long everything was seen and compared, but for what is accepted. The time
-// without what is not seen now does not count.
+// compared returns for how long everything was seen and compared, except for what is accepted. Time
+// in which something was not seen does not count.
 func (r *Report) compared(accepted []string) time.Duration {
 	if r.ComparedSeconds == nil {
 		return 0
@@ -34,11 +34,12 @@ func (r *Report) compared(accepted []string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// notSeen says what of that closes the gate, and what to do.
+// notSeen returns errors for what is not seen and closes the gate.
 func (r *Report) notSeen(accepted []string) (errs []error) {
 	missing := r.missing(accepted)
 	for _, u := range missing[:min(len(missing), mostNamed)] {
-		errs = append(errs, fmt.Errorf("cannot see %s (%s), and nothing of it is compared: repair that; to go on without it, %s",
+		errs = append(errs, fmt.Errorf("cannot see %s (%s), and nothing of it is compared: repair that; to go on without "+
+			"it, %s",
 			words.Printable(u.What), words.Printable(u.Why), accept(u.name())))
 	}
 	if more := max(len(missing)-mostNamed, 0) + r.MoreUnseen; more > 0 {
@@ -47,7 +48,7 @@ func (r *Report) notSeen(accepted []string) (errs []error) {
 	return errs
 }
 
-// drawUnseen names what is not seen.
+// drawUnseen prints what is not seen.
 func (r *Report) drawUnseen(p *printer) {
 	if len(r.Unseen)+r.MoreUnseen == 0 {
 		return
