@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,11 +109,8 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if err != nil {
 		return err
 	}
-	for _, failure := range done.Failures {
-		say(progress, "%s", failure)
-	}
-	for _, marked := range done.Marked {
-		say(progress, "%s", marked)
+	for _, line := range slices.Concat(done.Failures, done.Marked) {
+		say(progress, "%s", line)
 	}
 	did := "released %d of %s in %s, and deleted %s and %s of weir's own"
 	if f.dryRun {
