@@ -1,11 +1,11 @@
-// Command queries asks what the chart's alerts and dashboard ask, of metrics that were scraped from
-// processes of Weir:
+// Command queries runs the queries of the chart's alerts and dashboard against metrics that were
+// scraped from processes of Weir:
 //
 //	queries JOB=FILE…
 //
-// A series that a query selects and that is in none of the files, and a panel that would stay
-// empty, are errors. It runs in the directory of the charts' module, which has Prometheus; e2e,
-// which has the processes, must not be built with its versions.
+// A series that a query selects and no file has, and a panel that would stay empty, are errors. It
+// runs in the directory of the charts' module, which has Prometheus; e2e, which has the processes,
+// must not be built with its versions.
 package main
 
 import (
@@ -57,7 +57,8 @@ func run(args []string) (err error) {
 			return err
 		}
 	}
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: time.Minute, EnableAtModifier: true,
+		EnableNegativeOffset: true})
 	var errs []error
 	for _, q := range all {
 		errs = append(errs, q.ask(func(expr string) (int, error) { return count(engine, store, expr, end) }))
@@ -69,13 +70,13 @@ func run(args []string) (err error) {
 	return nil
 }
 
-// query is one of an alert or a panel. Alerts are silent while all is well; panels never are.
+// query is a query of an alert or a panel. Alerts are silent while all is well; panels never are.
 type query struct {
 	where, expr string
 	silent      bool
 }
 
-// read returns what alerts and panels ask.
+// read returns the queries of alerts and panels.
 func read(alerts, dashboard string) ([]query, error) {
 	var rules []struct{ Alert, Expr string }
 	data, err := os.ReadFile(alerts)
@@ -112,7 +113,7 @@ func read(alerts, dashboard string) ([]query, error) {
 	return out, nil
 }
 
-// ask tells what of a query is not there.
+// ask returns an error for each series of a query that is missing.
 func (q query) ask(count func(expr string) (int, error)) error {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
 	if err != nil {
@@ -144,7 +145,7 @@ func errOr(err error) error {
 	return err
 }
 
-// alternatives are selectors of one value each: of state=~"a|b" both have to be there.
+// alternatives returns selectors with one value for each label: of state=~"a|b" both must exist.
 func alternatives(v *parser.VectorSelector) []string {
 	out := []string{""}
 	for _, m := range v.LabelMatchers {
@@ -176,7 +177,7 @@ func count(engine *promql.Engine, store storage.Queryable, expr string, at time.
 	return len(v), err
 }
 
-// load stores what was scraped as if it had been so all the time, and been scraped each minute.
+// load stores scraped metrics as if they had been scraped every minute.
 func load(store storage.Storage, job, file string, began, end time.Time) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -204,7 +205,8 @@ func load(store storage.Storage, job, file string, began, end time.Time) error {
 		_, _, value := p.Series()
 		samples = append(samples, sample{labels.NewBuilder(of).Set("job", job).Set("instance", job).Labels(), value})
 	}
-	if !slices.ContainsFunc(samples, func(s sample) bool { return strings.HasPrefix(s.of.Get(model.MetricNameLabel), "weir_") }) {
+	if !slices.ContainsFunc(samples,
+		func(s sample) bool { return strings.HasPrefix(s.of.Get(model.MetricNameLabel), "weir_") }) {
 		return fmt.Errorf("%s tells nothing of Weir", job)
 	}
 	for at := began; !at.After(end); at = at.Add(time.Minute) {

@@ -44,7 +44,7 @@ together.
 |---|---|---|
 `
 
-// page is the whole of docs/values.md.
+// page returns docs/values.md.
 func page(values []byte) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(values, &doc); err != nil {
@@ -85,8 +85,8 @@ func rows(out *strings.Builder, section *yaml.Node, prefix string) error {
 	return nil
 }
 
-// sentence is the comment right above a value, as one line: what an empty line parts from it is
-// about more than the value.
+// sentence returns the comment right above a value, as one line. What an empty line separates from
+// it is about more than the value.
 func sentence(comment string) string {
 	paragraphs := strings.Split(comment, "\n\n")
 	var words []string
@@ -96,7 +96,7 @@ func sentence(comment string) string {
 	return strings.Join(words, " ")
 }
 
-// inline is a default in one line of YAML.
+// inline returns a default as one line of YAML.
 func inline(value *yaml.Node) (string, error) {
 	flow(value)
 	data, err := yaml.Marshal(value)
@@ -106,7 +106,7 @@ func inline(value *yaml.Node) (string, error) {
 	return strings.Join(strings.Fields(string(data)), " "), nil
 }
 
-// flow has a value written in one line, without comments.
+// flow makes a value print on one line, without comments.
 func flow(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
 	if n.Kind != yaml.ScalarNode {
