@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Access is a permission that the user of a question may have or not: what a SubjectAccessReview
-// asks.
+// Access is a permission that the user of a question may have: the question of a
+// SubjectAccessReview.
 type Access struct {
 	Verb        string `json:"verb"`
-	Path        string `json:"path,omitempty"` // of what is no resource; the rest is then empty
+	Path        string `json:"path,omitempty"` // for what is no resource; the other fields are then empty
 	Group       string `json:"group"`
 	Version     string `json:"version,omitempty"`
 	Resource    string `json:"resource"`
@@ -20,7 +20,7 @@ type Access struct {
 	Name        string `json:"name,omitempty"`
 }
 
-// Answer is what the API server says about an Access. An answer that could not be had is a no.
+// Answer is the API server's answer about an Access. An answer that could not be had is a no.
 type Answer bool
 
 func (a Access) resource() string {
@@ -30,7 +30,7 @@ func (a Access) resource() string {
 	return a.Resource + "/" + a.Subresource
 }
 
-// rule is the RBAC rule that grants the access.
+// rule returns the RBAC rule that grants the access.
 func (a Access) rule() string {
 	kind := "ClusterRole"
 	if a.Namespace != "" {
@@ -48,11 +48,11 @@ func (a Access) lacks(user string) string {
 	return s
 }
 
-// everyFinalizer is the permission that saves looking up owners' kinds: who has it must not be held
-// up by discovery.
+// everyFinalizer is the permission that makes looking up owners' kinds unnecessary: discovery must
+// not hold up a user who has it.
 var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
 
-// ask returns the answer to a question of a policy's, or notes that there is none yet.
+// ask returns the answer to a policy's question, or records in Needs that there is none yet.
 func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	answer, known := j.q.Answers[a]
 	if !known {
@@ -65,8 +65,8 @@ func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
 	return bool(answer), known
 }
 
-// mayDelete: who changes some of an object must be allowed to delete it, because that is what it
-// can amount to.
+// mayDelete requires that a user who makes a change may also delete the object, because the change
+// can amount to that.
 func (j *ownerJudge) mayDelete(c *compiled, changed string) {
 	q := j.q
 	gvr, sub := q.RequestResource, q.RequestSubresource
@@ -85,8 +85,8 @@ func (j *ownerJudge) mayDelete(c *compiled, changed string) {
 	}
 }
 
-// mayBlock: who blocks an owner's deletion must be allowed to set its finalizers, which would do
-// the same.
+// mayBlock requires that a user who blocks an owner's deletion may set the owner's finalizers,
+// which would do the same.
 func (j *ownerJudge) mayBlock(c *compiled) {
 	if yes, known := j.ask(c, everyFinalizer); yes || !known {
 		return

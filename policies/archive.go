@@ -12,29 +12,30 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// unrecorded are resources that controllers make again by themselves, and that nobody restores.
+// unrecorded are resources whose objects controllers create again by themselves, and nobody
+// restores.
 var unrecorded = []schema.GroupResource{
 	{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 	{Resource: "endpoints"}, {Group: "discovery.k8s.io", Resource: "endpointslices"},
 }
 
-// Archiving is how an object that is deleted is recorded before it goes.
+// Archiving is how a deleted object is recorded before it goes.
 type Archiving struct {
 	By        string // the policy
 	Retention time.Duration
-	// Fail holds what cannot be recorded. Else it goes, unrecorded.
+	// Fail holds objects that cannot be recorded. Otherwise they go unrecorded.
 	Fail bool
-	// RetainsVolumes has the volumes of recorded claims stay.
+	// RetainsVolumes makes the volumes of recorded claims stay.
 	RetainsVolumes bool
 	exclude        []v1beta1.ResourceRule
 }
 
-// Records tells whether objects of a resource are recorded.
+// Records reports whether objects of a resource are recorded.
 func (a *Archiving) Records(gr schema.GroupResource) bool {
 	return !slices.Contains(unrecorded, gr) && !namesResource(a.exclude, gr)
 }
 
-// archives is what a policy that archives asks for; nil for none.
+// archives returns the Archiving of a policy with an archive; nil for a nil policy.
 func (c *compiled) archives() *Archiving {
 	if c == nil {
 		return nil
@@ -44,8 +45,9 @@ func (c *compiled) archives() *Archiving {
 		Fail: c.failurePolicy == v1beta1.Fail, RetainsVolumes: a.Volumes == v1beta1.RetainVolumes, exclude: a.Exclude}
 }
 
-// archiving is the first policy that matches and archives; nil if there is none. Weir's finalizer
-// is what holds the object until it is recorded, so it is about what a brake may be about.
+// archiving returns the first policy that matches and archives; nil if there is none. Weir's
+// finalizer holds the object until it is recorded, so this applies to the same resources as a
+// brake.
 func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
 	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil
@@ -58,15 +60,15 @@ func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
 	return nil
 }
 
-// recordsNamespaces tells whether the policy has namespaces recorded, of whatever they hold.
+// recordsNamespaces reports whether the policy has namespaces recorded, with whatever they hold.
 func (c *compiled) recordsNamespaces() bool {
 	return c.deletion.archive != nil && !c.onTrial() && c.judges() &&
 		c.about(namespaceResource) && c.scope != v1beta1.NamespacedScope
 }
 
-// archiveOf is the policy by which a namespace is recorded with all that is in it when it is
-// deleted: the first that matches, or cannot be judged and has failurePolicy Fail; nil if there is
-// none. The namespace in which Weir is goes without: it has the archive's key.
+// archiveOf returns the policy by which a namespace is recorded, with all its content, when it is
+// deleted: the first that matches, or that cannot be judged and has failurePolicy Fail; nil if
+// there is none. Weir's own namespace is never recorded: it has the archive's key.
 func (s *Set) archiveOf(namespace map[string]any) *compiled {
 	if len(s.archives) == 0 || object(namespace).name() == s.own {
 		return nil
@@ -86,8 +88,8 @@ func (s *Set) archiveOf(namespace map[string]any) *compiled {
 	return nil
 }
 
-// archive finds the policy by which an object is recorded when it is deleted. Refused is only what
-// nothing could hold: dependents that another collector deletes at once.
+// archive returns the policy by which an object is recorded when it is deleted. It refuses only
+// what nothing could hold: a delete after which another collector deletes dependents at once.
 func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *compiled {
 	by := s.archiving(q, ask)
 	if by == nil || !q.Part.has(by) {
@@ -103,8 +105,8 @@ func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *
 	return by
 }
 
-// hold says that the controller holds the object for a brake, or until it is recorded, and what the
-// object is to carry for that.
+// hold records that the controller holds the object for a brake, or until it is recorded. It
+// returns what the object must carry for that.
 func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 	by := cmp.Or(brake, archive)
 	if by == nil {

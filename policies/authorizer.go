@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// answers are what conditions are told by authorizer: those of Question.Answers, as far as these go.
-// What has no answer yet is noted, to be asked of the API server; by then nothing is decided.
+// answers implements authorizer for conditions with Question.Answers. Where there is no answer yet,
+// the permission is noted, to be asked of the API server; until then nothing is decided.
 type answers struct{ q *Question }
 
 // Authorizer implements cel.Variables.
@@ -30,7 +30,7 @@ func (u User) info() user.Info {
 	return &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 }
 
-// mostNeeds is how many permissions are noted of one question: any more are not looked up.
+// mostNeeds bounds the permissions that are noted for one question. Others are not looked up.
 const mostNeeds = 128
 
 // Authorize implements authorizer.Authorizer.
@@ -53,7 +53,7 @@ func (p answers) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	return authorizer.DecisionNoOpinion, "", errors.New("it is not known yet")
 }
 
-// requested is what a request is about, as the API server asks about it.
+// requested describes the object of a request as the API server does when it authorizes.
 type requested struct{ q *Question }
 
 func (r requested) GetName() string                          { return r.q.Name }

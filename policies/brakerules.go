@@ -2,12 +2,12 @@ package policies
 
 import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-// GarbageCollector is who the built-in collector is, where kube-controller-manager runs with
+// GarbageCollector is the user of the built-in collector if kube-controller-manager runs with
 // --use-service-account-credentials.
 const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
-// BrakeRules are the entry for what another garbage collector deletes, whoever it is. The
-// failurePolicy is Ignore: without Weir it works as it always does.
+// BrakeRules returns the entry for deletes by other garbage collectors. Its failurePolicy is
+// Ignore: without Weir they work as always.
 func BrakeRules(users []string) WebhookRules {
 	return WebhookRules{
 		Name: string(WebhookBrake), Webhook: WebhookBrake, FailurePolicy: admissionregistrationv1.Ignore,

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Canary is the name of the Lease whose dry-run deletes are brought to Weir, and refused, to see
-// whether they are. It leases nothing: of all kinds it is the one that the fewest look at.
+// Canary is the name of the Lease whose dry-run deletes Weir refuses, to see whether the API server
+// asks it. It leases nothing. Few webhooks match Leases.
 const Canary = "weir-canary"
 
-// CanaryRules are the entry for the Lease in a namespace. Only with Fail the API server says why it
-// could not ask, so the entry must not hold up anything that a user means: dry runs alone come to
-// it, of that one object.
+// CanaryRules returns the entry for the Lease in a namespace. The API server says why it could not
+// ask only under Fail, so the entry must not hold up requests of users: it matches only dry runs
+// about that one object.
 func CanaryRules(namespace string) WebhookRules {
 	return WebhookRules{
 		Name: string(WebhookCanary), Webhook: WebhookCanary, FailurePolicy: admissionregistrationv1.Fail,
@@ -29,20 +29,20 @@ func CanaryRules(namespace string) WebhookRules {
 	}
 }
 
-// canaryRule is about the deletes of Leases.
+// canaryRule matches deletes of Leases.
 func canaryRule() admissionregistrationv1.RuleWithOperations {
 	return ruleOf(admissionregistrationv1.NamespacedScope, coordinationv1.GroupName, []string{"leases"},
 		admissionregistrationv1.Delete)
 }
 
-// CanaryAnswer is with which words a delete of the canary is refused. The number that the request
-// carries, as its gracePeriodSeconds, tells the answer to it from any other.
+// CanaryAnswer returns the words in which a delete of the canary is refused. The number, which the
+// request carries as its gracePeriodSeconds, tells this answer from others.
 func CanaryAnswer(gracePeriodSeconds int64) string {
 	return fmt.Sprintf("this dry run is refused so that weir sees whether the API server asks it (%d)", gracePeriodSeconds)
 }
 
-// AnswerToCanary is the answer to a request with these options.
+// AnswerToCanary returns the answer to a request with these options.
 func AnswerToCanary(options map[string]any) string {
-	n, _ := object(options).at("gracePeriodSeconds").(int64) // the API server lets nothing else past
+	n, _ := object(options).at("gracePeriodSeconds").(int64) // the API server accepts no other type
 	return CanaryAnswer(n)
 }

@@ -9,42 +9,44 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Cascade is the search for protected objects in what a DELETE lets the collectors delete.
+// Cascade is the search for protected objects among those that the collectors would delete after a
+// DELETE.
 //
-// What is in a namespace, and the objects of a definition, are refused at the root: a Namespace
-// that terminates cannot be undone, and the objects of a definition are deleted without admission.
+// The content of a namespace, and the objects of a definition, are refused at the root: a Namespace
+// that terminates cannot be restored, and the objects of a definition are deleted without
+// admission.
 //
 // At any other root the search is a courtesy: each protected object is judged at its own delete
-// (Set.guard), whatever is found here. Who deletes an owner is told, or refused, where the answer
-// is cheap; what is not known, or too much, is let through. Objects in the namespace of the root
-// refuse it. Those of a cluster-scoped root only warn: whoever may edit one of them has named the
-// owner.
+// (Set.guard), whatever is found here. The user who deletes an owner is warned or refused if the
+// answer is cheap; what is not known, or too much, passes. Objects in the namespace of the root
+// refuse it. Those of a cluster-scoped root only warn: any user who may edit one of them can name
+// the owner.
 //
-// The graph says what would go, and whether any of it is of a kind that is protected. It has
-// neither labels nor annotations, and a confirmation is an annotation: so those objects are read.
-// The caller does that, and says what it read:
+// The graph knows which objects would go, and which kinds are protected. It has neither labels nor
+// annotations, and a confirmation is an annotation, so the objects are read. The caller reads them,
+// and reports what it read:
 //
 //	Lookups, and Saw for each object, or TooMany, or Unread
-//	Decide, and once more with the answers to Decision.Discloses
+//	Decide, and again with the answers to Decision.Discloses
 type Cascade struct {
 	set    *Set
 	q      *Question
 	way    propagation
-	guards []*compiled // that may protect something here
+	guards []*compiled // policies that may protect an object here
 
-	holds Search   // the namespace of which the content goes, or the kind of which all objects go
-	kinds []Caught // of which there are some, of either
-	catch Catch    // or what depends on the object
+	holds Search   // the namespace whose content goes, or the kind whose objects all go
+	kinds []Caught // the kinds of which holds has objects
+	catch Catch    // otherwise, the dependents of the object
 
 	v       verdict
 	failed  map[PolicyKey]bool // policies that could not be judged
-	overrun map[PolicyKey]bool // policies of which too much would have to be looked at
+	overrun map[PolicyKey]bool // policies for which too many objects would have to be looked at
 	losses  []*loss
-	early   bool // there may be more losses: enough was found
-	all     bool // it never is
+	early   bool // enough was found, so there may be more losses
+	all     bool // never stop early
 }
 
-// guards tells whether the policy protects in cascades, too.
+// guards reports whether the policy protects in cascades, too.
 func (c *compiled) guards() bool {
 	p := c.deletion.protection
 	if !c.protectsFrom(v1beta1.ProtectDelete) || c.forSome() || c.asksMay { // a collector does not say for whom it deletes
@@ -63,7 +65,7 @@ func guardsOf(list []*compiled) []*compiled {
 	return out
 }
 
-// Cascade begins the search for a request; nil where there is nothing to look for.
+// Cascade begins the search for a request; nil if there is nothing to look for.
 func (s *Set) Cascade(q Question) *Cascade {
 	c := &Cascade{set: s, q: &q, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
 	if len(s.guards.all) == 0 || q.check() != nil || q.Operation != Delete || q.Subresource != "" || s.isSystem(q.User) && !c.binds() {
@@ -79,12 +81,12 @@ func (s *Set) Cascade(q Question) *Cascade {
 	return c
 }
 
-// binds tells whether what is found refuses the request for certain: no other delete of these
-// objects is judged, or it would be too late.
+// binds reports whether a finding refuses the request for certain: the objects' own deletes are not
+// judged, or would be judged too late.
 func (c *Cascade) binds() bool { return c.q.isNamespace() || c.q.isCRD() }
 
-// mayGuardIn tells whether a policy may be about what goes: all of that is in the namespace of the
-// object, where it is in one.
+// mayGuardIn reports whether a policy may match objects that go. If the root is in a namespace, all
+// of them are in it.
 func (c *compiled) mayGuardIn(q *Question) bool {
 	if !c.judges() || c.namespaces == nil || !q.namespaced() || q.NamespaceObject == nil {
 		return c.judges()
@@ -92,7 +94,7 @@ func (c *compiled) mayGuardIn(q *Question) bool {
 	return c.namespaces.Matches(object(q.NamespaceObject).labels())
 }
 
-// begin asks the graph what goes. False: nothing that is protected does.
+// begin asks the graph which objects go. It returns false if none of them is protected.
 func (c *Cascade) begin() bool {
 	wanted := func(gr schema.GroupResource) bool { return len(c.about(gr)) > 0 }
 	if c.binds() {
@@ -101,7 +103,7 @@ func (c *Cascade) begin() bool {
 		}
 		return len(c.kinds) > 0 || len(c.v.errors) > 0
 	}
-	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // what fails is told by whom it is about
+	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // its failures are reported with the root
 	if c.way.policy == v1beta1.Orphan || c.q.Facts.Catch == nil {
 		return false
 	}
@@ -109,8 +111,7 @@ func (c *Cascade) begin() bool {
 	return len(c.catch.Objects) > 0 || !c.catch.Complete
 }
 
-// hold finds out of what kinds there is something in the namespace, or whether there is any of the
-// definition.
+// hold finds the kinds of which the namespace, or the definition, has objects.
 func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 	if c.q.isNamespace() {
 		c.holds.Namespace = c.q.name()
@@ -127,7 +128,7 @@ func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 	return nil
 }
 
-// about are the policies that may protect objects of a resource here.
+// about returns the policies that may protect objects of a resource here.
 func (c *Cascade) about(gr schema.GroupResource) []*compiled { return naming(c.guards, gr) }
 
 func (c *Cascade) failAll(why error) {
@@ -136,8 +137,8 @@ func (c *Cascade) failAll(why error) {
 	}
 }
 
-// fail records, once, that a policy could not be judged. It refuses nothing where the objects are
-// judged by themselves.
+// fail records, once, that a policy could not be judged. It refuses nothing if the objects' own
+// deletes are judged.
 func (c *Cascade) fail(p *compiled, why error) {
 	switch {
 	case c.failed[p.key]:

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// loss is what goes that a policy protects.
+// loss is the objects that go although a policy protects them.
 type loss struct {
 	by      *compiled
 	objects []lost
@@ -19,11 +19,12 @@ type loss struct {
 
 type lost struct {
 	resource schema.GroupResource
-	name     string // namespace/name where that helps
-	confirm  string // how to
+	name     string // namespace/name if that helps
+	confirm  string // the command that confirms it
 }
 
-// Decide is the decision on what has been said. With answers to Decision.Discloses it tells more.
+// Decide returns the decision on what was reported so far. With answers to Decision.Discloses its
+// message tells more.
 func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	d := Decision{Allowed: true}
 	v := verdict{set: c.set, q: c.q, others: true, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned), audited: slices.Clone(c.v.audited), errors: c.v.errors}
@@ -47,10 +48,10 @@ func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	return d
 }
 
-// refuses tells whether the request is refused for what is found.
+// refuses reports whether a finding refuses the request.
 func (c *Cascade) refuses() bool { return c.binds() || c.q.namespaced() }
 
-// sort puts what goes into the order of the policies, and of names.
+// sort orders losses by policy, and objects by name.
 func (c *Cascade) sort() {
 	at := func(l *loss) int { return slices.Index(c.set.guards.all, l.by) }
 	slices.SortFunc(c.losses, func(a, b *loss) int { return at(a) - at(b) })
@@ -61,7 +62,7 @@ func (c *Cascade) sort() {
 	}
 }
 
-// finding is a loss in words.
+// finding describes a loss for which the request is refused.
 func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	shown := c.shown(q, l, v)
 	f := finding{policy: l.by.key, code: 403,
@@ -78,14 +79,14 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	return f
 }
 
-// warning is a loss in words where the request is not refused for it.
+// warning describes a loss for which the request is not refused.
 func (c *Cascade) warning(q *Question, l *loss, v *verdict) finding {
 	return finding{policy: l.by.key,
 		text: fmt.Sprintf("%s owns protected objects, which are kept, and released from their owners: %s",
 			q.what(), c.what(c.shown(q, l, v)))}
 }
 
-// shown is what of a loss the user may know.
+// shown returns what the user may know of a loss.
 func (c *Cascade) shown(q *Question, l *loss, v *verdict) AlsoDeleted {
 	var also AlsoDeleted
 	for _, o := range l.objects {
@@ -107,8 +108,8 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 	return shown.String()
 }
 
-// howToDelete is how protected objects are deleted, as far as the user may know which they are:
-// nothing comes behind what is pasted.
+// howToDelete returns how protected objects are deleted, as far as the user may know which they
+// are. Nothing follows the command in its line, because users paste it.
 func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdict) []string {
 	if !l.by.deletion.protection.Confirmation.Asked() {
 		return nil
@@ -141,15 +142,16 @@ func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdic
 // Protected is an object that goes and that a policy protects.
 type Protected struct {
 	Resource schema.GroupResource
-	Name     string // namespace/name where that helps
+	Name     string // namespace/name if that helps
 	By       PolicyKey
-	Confirm  string // a command that confirms its delete; empty: none does
+	Confirm  string // a command that confirms its delete; "" if none does
 }
 
-// All has the search go on past what is enough to refuse, up to the bounds of what is read.
+// All makes the search go on when enough is known to refuse, up to the bounds of what is read.
 func (c *Cascade) All() { c.all = true }
 
-// Protected are the objects that were found which the user may know, by what Discloses asks for.
+// Protected returns the objects that were found and that the user may know, by the answers to
+// Discloses.
 func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
 	q := *c.q
 	q.Answers = answers

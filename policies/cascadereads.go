@@ -13,23 +13,23 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Lookup asks for objects of a resource that would go, as they are.
+// Lookup asks for the stored objects of a resource that would go.
 type Lookup struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
 	// Full says that more than their metadata is needed.
 	Full bool
-	// Selector selects what some policy may protect; nil is everything.
+	// Selector selects the objects that some policy may protect; nil selects all.
 	Selector *metav1.LabelSelector
-	// Objects are those that would go; nil: all do that are in Namespace, or in any where that is
-	// empty.
+	// Objects are those that would go; nil if all in Namespace do, or all in every namespace if
+	// that is empty.
 	Objects   []Caught
-	Namespace string // in which they all are; empty for several, or none
+	Namespace string // the namespace of all of them; "" for several, or none
 
 	goes map[types.UID]bool
 }
 
-// Lookups are the objects to read.
+// Lookups returns the objects to read.
 func (c *Cascade) Lookups() []Lookup {
 	var out []Lookup
 	for _, k := range c.kinds {
@@ -64,7 +64,7 @@ func (c *Cascade) lookup(o Caught) Lookup {
 	return l
 }
 
-// Goes tells whether an object is one of those that a Lookup asks for.
+// Goes reports whether an object is one of those that a Lookup asks for.
 func (l *Lookup) Goes(name string, uid types.UID) bool {
 	if l.goes != nil {
 		return l.goes[uid]
@@ -72,8 +72,8 @@ func (l *Lookup) Goes(name string, uid types.UID) bool {
 	return !isUsual(l.Resource.GroupResource(), name)
 }
 
-// Saw judges an object of a Lookup, whose Namespace is nil where it is in none. True: enough is
-// known to refuse.
+// Saw judges an object of a Lookup; namespace is its Namespace, nil if it is in none. It returns
+// true if enough is known to refuse.
 func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	o := object(obj)
 	if o.terminating() {
@@ -97,8 +97,8 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	return c.early
 }
 
-// shortName is the name, with the namespace where that is not the request's. RBAC objects may be
-// called almost anything.
+// shortName returns the name, with the namespace if that is not the request's. Names of RBAC
+// objects may contain almost anything.
 func (c *Cascade) shortName(d *Question) string {
 	if !d.namespaced() || d.Namespace == c.q.Namespace || c.q.isNamespace() && d.Namespace == c.q.name() {
 		return words.Printable(d.name())
@@ -106,7 +106,7 @@ func (c *Cascade) shortName(d *Question) string {
 	return d.Namespace + "/" + words.Printable(d.name())
 }
 
-// against is what the policies have against the delete of an object, one finding for each.
+// against returns what the policies have against the delete of an object, one finding for each.
 func (c *Cascade) against(d *Question, v *verdict) []finding {
 	v.failing = func(p *compiled, why error) {
 		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
@@ -134,8 +134,8 @@ func (c *Cascade) policy(key PolicyKey) *compiled {
 	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
 }
 
-// TooMany says that not all objects of a Lookup were read, because there are too many. Users can
-// bring that about: where nothing judges the objects by themselves it is refused, whatever the
+// TooMany records that not all objects of a Lookup were read, because there are too many. Users can
+// bring that about, so if the objects' own deletes are not judged it is refused, whatever the
 // failurePolicy.
 func (c *Cascade) TooMany(l *Lookup, read int) {
 	if !c.binds() {
@@ -155,7 +155,7 @@ func (c *Cascade) TooMany(l *Lookup, read int) {
 	}
 }
 
-// Unread says that the objects of a Lookup could not be read.
+// Unread records that the objects of a Lookup could not be read.
 func (c *Cascade) Unread(l *Lookup, why error) {
 	for _, p := range c.about(l.Resource.GroupResource()) {
 		c.fail(p, fmt.Errorf("%s that would be deleted cannot be read: %w", l.Resource.GroupResource(), why))

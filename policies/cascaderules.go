@@ -10,9 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// neverNamespaced are Kubernetes' own resources that are in no namespace and that policies are
-// likely to protect. Their owners are in none either, so nothing has to come to Weir that is in a
-// namespace.
+// neverNamespaced are cluster-scoped resources of Kubernetes that policies are likely to protect.
+// Their owners are cluster-scoped, too, so deletes in namespaces need not come to Weir for them.
 var neverNamespaced = []schema.GroupResource{
 	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "persistentvolumes"},
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
@@ -21,21 +20,21 @@ var neverNamespaced = []schema.GroupResource{
 	{Group: "networking.k8s.io", Resource: "ingressclasses"}, {Group: "node.k8s.io", Resource: "runtimeclasses"},
 }
 
-// clusterScoped tells whether the policy is for certain only about what is in no namespace.
+// clusterScoped reports whether the policy is for certain only about cluster-scoped objects.
 func (c *compiled) clusterScoped() bool {
 	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
 }
 
-// cascadeRules let every delete come to Weir that may take protected objects with it. What has
-// dependents, only Weir knows. The failurePolicy is Ignore, whatever the policies say: while Weir
-// does not answer, nothing at all could be deleted otherwise.
+// cascadeRules returns the entries for deletes that may take protected objects with them. Only Weir
+// knows which objects have dependents. The failurePolicy is Ignore, whatever the policies say:
+// otherwise nothing at all could be deleted while Weir does not answer.
 func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	var out []WebhookRules
 	all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
 	for _, g := range []struct {
 		prefix string
 		scope  v1beta1.Scope
-		in     bool // the policies are about what is in no namespace
+		in     bool // the policies are about cluster-scoped objects
 	}{{"", v1beta1.AllScopes, false}, {"cluster.", v1beta1.ClusterScope, true}} {
 		var namespaces []labels.Selector
 		everywhere := g.in
@@ -68,7 +67,7 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	return out
 }
 
-// evictions are of pods: the CREATE of an Eviction.
+// evictions matches evictions of pods, the CREATE of an Eviction.
 func evictions() admissionregistrationv1.RuleWithOperations {
 	return ruleOf(admissionregistrationv1.AllScopes, "", []string{"pods/eviction"}, admissionregistrationv1.Create)
 }

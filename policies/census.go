@@ -11,23 +11,23 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Look says how to look at the stored objects of a resource: to add the finalizer, and to find out
-// how many policies are about, and about which their conditions fail.
+// Look says how to look at the stored objects of a resource, to add the finalizer, and to count the
+// objects that policies match or whose conditions fail.
 type Look struct {
 	// All are policies that are about every object.
 	All []PolicyKey
 	// Some are those that have to be asked about each object (About).
 	Some []PolicyKey
-	// Adds: there may be objects that are to carry the finalizer (FinalizersFor). Full: more than
-	// their metadata has to be known to tell.
+	// Adds: some objects may have to carry the finalizer (FinalizersFor). Full: telling that takes
+	// more than their metadata.
 	Adds, Full bool
-	// Selector selects the objects about which it has to be asked, and as few others as can be said
-	// in one selector; "" is all of them. Without Asks there are none.
+	// Selector selects the objects to ask about, and as few others as one selector can; "" selects
+	// all. If Asks is false, there are none.
 	Selector string
 	Asks     bool
 }
 
-// LookAt is that at a resource. Policies that are broken count nothing.
+// LookAt returns the Look for a resource. Broken policies count nothing.
 func (s *Set) LookAt(gr schema.GroupResource) Look {
 	var out Look
 	out.Adds, out.Full = s.AddsFinalizer(gr)
@@ -50,15 +50,15 @@ func (s *Set) LookAt(gr schema.GroupResource) Look {
 	return out
 }
 
-// SameLook tells whether the policies that a look at a resource asks are those of another set, which
-// this one came from.
+// SameLook reports whether the policies that a look at a resource asks are the same in another set,
+// from which this one was built.
 func (s *Set) SameLook(gr schema.GroupResource, other *Set) bool {
 	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr)) &&
 		slices.Equal(s.counting(gr), other.counting(gr))
 }
 
-// counting are the policies whose objects are of a resource, and may be counted; of a DrainPolicy
-// these are namespaces.
+// counting returns the policies that match objects of a resource, and may count them. DrainPolicies
+// match namespaces.
 func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	out := slices.Concat(s.deletion.about(gr), s.owners.about(gr))
 	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() || c.uncounted() })
@@ -68,9 +68,9 @@ func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	return out
 }
 
-// About are those of a Look's Some that a stored object passes: a DeletionPolicy as at its
-// DELETE, another as at an UPDATE that changes nothing. Of DrainPolicies the first that selects a
-// namespace holds, and is the only one.
+// About returns those of a Look's Some that match a stored object: a DeletionPolicy as at its
+// DELETE, an OwnerReferencePolicy as at an UPDATE that changes nothing. Of DrainPolicies only the
+// first that selects the namespace counts.
 func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 	asDelete := evaluate(q.asDelete(), s.deletion.shared)
 	asUpdate := evaluate(&q, s.owners.shared)
@@ -95,14 +95,14 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 	return keys, errs
 }
 
-// uncounted tells that it is not told about how many objects the policy is: whoever wrote its
-// conditions could read there what objects hold.
+// uncounted reports whether the number of objects that the policy matches is withheld: an author of
+// conditions could read from it what objects hold.
 func (c *compiled) uncounted() bool {
 	return c.asksMay || slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
 }
 
-// asked tells whether it depends on the object whether the policy is about it; of DrainPolicies it
-// depends on the others.
+// asked reports whether a match depends on the object; for DrainPolicies it depends on other
+// policies.
 func (c *compiled) asked() bool {
 	some := c.scope == v1beta1.NamespacedScope || c.scope == v1beta1.ClusterScope
 	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// CheckRules are the entry for policies that are written. It fails open: what it does not find is
-// in the condition Valid, and no one may be kept from fixing a policy.
+// CheckRules returns the entry for writes of policies. It fails open: what it misses is in the
+// condition Valid, and nobody must be kept from fixing a policy.
 func CheckRules() WebhookRules {
 	return WebhookRules{
 		Name: string(WebhookPolicies), Webhook: WebhookPolicies, FailurePolicy: admissionregistrationv1.Ignore,
@@ -22,8 +22,8 @@ func CheckRules() WebhookRules {
 	}
 }
 
-// Check judges a policy that is written: what weir policy lint calls an error is refused, what it
-// warns of is a warning.
+// Check judges a policy that is written. Errors of weir policy lint refuse it, and its warnings
+// become warnings.
 func Check(q *Question) (Decision, error) {
 	full, err := q.object.full(q.Object)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // Collector says who collects the garbage of a cluster.
 type Collector uint8
 
-// Zero is the safe value: it may be the built-in collector, which begins with a foreground deletion
-// when it sees it.
+// The zero value is the safe one: it may be the built-in collector, which begins with a foreground
+// deletion as soon as it sees it.
 const (
 	CollectorUnknown Collector = iota
 	// WeirCollects, and no other collector: a deletion is held until dependents that are to be kept
@@ -22,14 +22,14 @@ const (
 	OthersCollect
 )
 
-// CanaryStands is how long a canary must stand before no other collector is believed to work, where
-// it does not say so itself. The built-in one deletes it within a second, but for large clusters in
-// which it has much to do.
+// CanaryStands is how old a canary must be before no other collector is believed to work, if it
+// does not say so itself. The built-in collector deletes it within a second, except in large
+// clusters when it is busy.
 const CanaryStands = 10 * time.Second
 
-// CollectorBy tells who collects by what the metadata of the ConfigMap v1beta1.CollectorCanary is
-// now, by the API server's time: any other collector deletes it. It is not known, and an error says
-// why, where the canary says nothing sensible.
+// CollectorBy returns who collects, by the metadata of the ConfigMap v1beta1.CollectorCanary and
+// the API server's time: any other collector deletes it. It returns CollectorUnknown and an error
+// if the canary is malformed.
 func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1beta1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
 	if !garbage || canary.Name != v1beta1.CollectorCanary || canary.Labels[v1beta1.CollectsLabel] != "true" {
@@ -45,11 +45,11 @@ func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 	return WeirCollects, nil
 }
 
-// rounding is how much earlier a creationTimestamp may be than the creation.
+// rounding is how much earlier than the creation a creationTimestamp may be.
 const rounding = time.Second
 
-// canaryTime is how long a canary must stand. One of an earlier version does not say it, and is
-// believed when it is CanaryStands old.
+// canaryTime returns how old a canary must be. One of an earlier version does not say; CanaryStands
+// applies.
 func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
 	said, ok := canary.Annotations[v1beta1.CanaryTimeAnnotation]
 	if !ok {

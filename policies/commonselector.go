@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// common is a selector that selects whatever one of the selectors does, and as little else as can
-// be said in one; nil for everything. A requirement that all of them have stays, and of a label
-// that each wants to have one of some values, all those values do.
+// common returns a selector that selects everything that one of the selectors does, and as little
+// else as one selector can; nil selects everything. A requirement that all have is kept. Of
+// requirements that a label has one of some values, the values are joined.
 func common(selectors []labels.Selector) *metav1.LabelSelector {
 	var all []labels.Requirements
 	for _, s := range selectors {
@@ -41,8 +41,8 @@ func common(selectors []labels.Selector) *metav1.LabelSelector {
 	return &out
 }
 
-// required is what a requirement becomes when others have a say in it; false where one of them does
-// without.
+// required returns the requirement that holds for r and all others; false if one of them has none
+// like it.
 func required(r labels.Requirement, others []labels.Requirements) (metav1.LabelSelectorRequirement, bool) {
 	values := sortedValues(r)
 	for _, other := range others {
@@ -71,7 +71,7 @@ func required(r labels.Requirement, others []labels.Requirements) (metav1.LabelS
 	return e, true
 }
 
-// oneOfValues tells whether a requirement is that a label is there, and has one of some values.
+// oneOfValues reports whether a requirement is that a label has one of some values.
 func oneOfValues(r labels.Requirement) bool {
 	switch r.Operator() {
 	case selection.In, selection.Equals, selection.DoubleEquals:

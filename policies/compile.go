@@ -29,46 +29,46 @@ type compiled struct {
 	source   Source
 	problems []Problem
 	mentions []Name
-	// resources is empty for a policy that is too broken to say what it is about; it takes part in
+	// resources is empty if the policy is too broken to say what it is about; it then takes part in
 	// nothing.
 	matcher
 	failurePolicy v1beta1.FailurePolicy
-	priority      int32 // where one of several is to be chosen
+	priority      int32 // the policy with the highest is chosen
 	actions       []v1beta1.ValidationAction
 	part          Part
-	risk          string   // what it can stop; empty for nothing
-	asksHow       []string // names of conditions that look at the request, or at who may do what
-	asksMay       bool     // some look at who may do what
+	risk          string   // what it can stop; "" for nothing
+	asksHow       []string // names of conditions that look at the request or at permissions
+	asksMay       bool     // some look at permissions
 	message       string   // the policy's own
 	says          *cel.Message
 
 	// One of these, by kind.
 	deletion *deletion
 	owners   *v1beta1.OwnerReferencePolicySpec
-	waves    []wave // of a DrainPolicy; nil: it is none
+	waves    []wave // of a DrainPolicy; nil for others
 }
 
 // deletion is what a DeletionPolicy asks for.
 type deletion struct {
 	propagation *v1beta1.Propagation
 	protection  *v1beta1.Protection
-	brake       *int32 // how many objects may go; nil: any number
+	brake       *int32 // how many objects may go; nil for any number
 	archive     *v1beta1.Archive
-	declares    bool // the object says what propagation is
+	declares    bool // the propagation is declared by the object
 }
 
-// wave is one of a DrainPolicy, and what goes with it.
+// wave is a wave of a DrainPolicy, and the objects in it.
 type wave struct {
 	drain.Wave
 	resources []v1beta1.ResourceRule
-	objects   labels.Selector // nil: all
+	objects   labels.Selector // nil selects all
 }
 
 func (c *compiled) ready() bool {
 	return !slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning })
 }
 
-// compile never fails: what is wrong is in the problems.
+// compile never fails: errors are in the problems.
 func compile(s Source) *compiled {
 	c := &compiled{key: s.key(), source: s, part: PartIgnore}
 	kind, ok := schemas()[c.key.Kind]
@@ -113,24 +113,23 @@ func compile(s Source) *compiled {
 	return c
 }
 
-// refusesNothing is told of a policy of which it cannot be told what it is about, although that
-// would be refused.
+// refusesNothing is the problem of a broken policy with failurePolicy Fail that matches nothing.
 const refusesNothing = "the failurePolicy is Fail, but the policy matches no resources: it refuses nothing"
 
-// failsInVain tells whether a broken policy was to refuse what it might match, and there is nothing
-// that it might.
+// failsInVain reports whether a broken policy has failurePolicy Fail, and matches no resources for
+// which it could refuse.
 func (c *compiled) failsInVain() bool {
 	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1beta1.Fail) && !c.judges()
 }
 
-// same tells whether compiling s would give c again.
+// same reports whether compiling s would give c again.
 func (c *compiled) same(s Source) bool {
 	return c.source.File == s.File && c.source.start == s.start &&
 		reflect.DeepEqual(c.source.Object["spec"], s.Object["spec"]) && c.source.Object["apiVersion"] == s.Object["apiVersion"]
 }
 
-// into makes a typed policy of an object. Where the schema was broken that can fail; what fits is
-// then used to know what the policy is about.
+// into converts an object to a typed policy. With a broken schema that may fail; what was converted
+// then tells what the policy is about.
 func (c *compiled) into(obj map[string]any, to any) bool {
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, to)
 	if err != nil && c.ready() {
@@ -162,10 +161,11 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.part = c.whichPart()
 }
 
-// everybody are groups that hold all users, or nearly.
+// everybody are groups that contain all users, or nearly all.
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
-// warnOfMatch finds what leaves out more, or less, than whoever wrote it is likely to want.
+// warnOfMatch warns of parts of a match that leave out more, or less, than the author is likely to
+// want.
 func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 	for i, g := range m.ExcludeGroups {
 		if slices.Contains(everybody, g) {
@@ -230,8 +230,8 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	c.warnOfNotPropagated("spec.propagation")
 }
 
-// warnOfNotPropagated says which resources that the policy names Weir's finalizer does not go on,
-// but for those that need none.
+// warnOfNotPropagated warns of resources that the policy names and that Weir's finalizer is not
+// added to, except those in but.
 func (c *compiled) warnOfNotPropagated(at string, but ...schema.GroupResource) {
 	for _, gr := range notPropagated {
 		if slices.Contains(explicit(c.resources), gr) && c.about(gr) && !slices.Contains(but, gr) {
@@ -240,7 +240,7 @@ func (c *compiled) warnOfNotPropagated(at string, but ...schema.GroupResource) {
 	}
 }
 
-// compileJudging compiles what policies have in common that judge requests.
+// compileJudging compiles what the policies that judge requests have in common.
 func (c *compiled) compileJudging(fails v1beta1.FailurePolicy, actions []v1beta1.ValidationAction,
 	match *v1beta1.Match, message v1beta1.PolicyMessage) {
 	c.failurePolicy, c.actions = fails, actions
@@ -253,11 +253,11 @@ func (c *compiled) compileJudging(fails v1beta1.FailurePolicy, actions []v1beta1
 	c.warnOfRisk()
 }
 
-// onTrial tells whether the policy only says what it would do.
+// onTrial reports whether the policy only says what it would do.
 func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1beta1.Deny) }
 
-// refuses tells whether the policy can refuse anything at all: rules about owners have actions of
-// their own.
+// refuses reports whether the policy can refuse anything: rules about owners have actions of their
+// own.
 func (c *compiled) refuses() bool {
 	if c.owners != nil && c.owners.Rules != nil {
 		r := c.owners.Rules
@@ -272,7 +272,7 @@ func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
 	c.failurePolicy, c.priority = v1beta1.Ignore, ptr.Deref(p.Priority, 0)
 	c.namespaces = c.compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"))
 	c.waves = make([]wave, 0, len(p.Waves))
-	var all []v1beta1.ResourceRule // that earlier waves name, whatever the labels
+	var all []v1beta1.ResourceRule // named by earlier waves, whatever the labels
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
 		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1beta1.Proceed}, resources: w.Resources,
@@ -301,7 +301,7 @@ func (c *compiled) problem(err *field.Error) {
 	})
 }
 
-// mistake is a problem with what the schema, and CEL, let pass.
+// mistake records an error that the schema and CEL let pass.
 func (c *compiled) mistake(at, message string) {
 	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(at), Field: at, Message: message})
 }
@@ -312,7 +312,7 @@ func (c *compiled) warn(at, message string) {
 	})
 }
 
-// whyNotInForce is empty for a policy that is.
+// whyNotInForce returns why the policy is not in force; "" if it is.
 func (c *compiled) whyNotInForce() string {
 	why := c.firstError()
 	if why != "" && c.failsInVain() {
@@ -330,8 +330,8 @@ func (c *compiled) firstError() string {
 	return ""
 }
 
-// orphanedByDefault are the kinds whose dependents the API server orphans when a delete asks for
-// nothing.
+// orphanedByDefault are the resources whose dependents the API server orphans if a delete asks for
+// no propagation.
 var orphanedByDefault = []schema.GroupResource{{Resource: "replicationcontrollers"}, {Group: "batch", Resource: "jobs"}}
 
 func compare(a, b string) int { return strings.Compare(a, b) }

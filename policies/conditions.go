@@ -25,9 +25,9 @@ func (c *compiled) compileConditions(in []v1beta1.MatchCondition, at *field.Path
 	}
 }
 
-// checkConditions finds conditions of a DeletionPolicy that cannot be meant.
+// checkConditions finds conditions of a DeletionPolicy that cannot be intended.
 func (c *compiled) checkConditions() {
-	early := "" // what is decided before anyone asks to delete
+	early := "" // what is decided before anybody asks to delete
 	switch p := c.deletion.propagation; {
 	case p != nil && p.Default != "":
 		early = "propagation.default"
@@ -64,8 +64,8 @@ func (c *compiled) checkConditions() {
 	}
 }
 
-// checkAuthorizer finds what cannot be asked of authorizer: what is looked up are the permissions of
-// who sends the request.
+// checkAuthorizer finds calls of authorizer that cannot be answered: only permissions of the
+// request's user are looked up.
 func (c *compiled) checkAuthorizer(expression, at string) {
 	if cel.Calls(expression, "serviceAccount", "fieldSelector", "labelSelector") {
 		c.mistake(at, "authorizer answers for the user of the request alone: serviceAccount, fieldSelector and "+
@@ -73,18 +73,18 @@ func (c *compiled) checkAuthorizer(expression, at string) {
 	}
 }
 
-// tellsBeyondMetadata tells whether any of its conditions, or its message, needs more of an object
-// than its metadata.
+// tellsBeyondMetadata reports whether a condition, or the message, needs more of an object than its
+// metadata.
 func (c *compiled) tellsBeyondMetadata() bool {
 	return c.looksBeyondMetadata() || c.says != nil && !c.says.MetadataOnly()
 }
 
-// looksBeyondMetadata tells the same of its conditions alone.
+// looksBeyondMetadata reports the same for conditions alone.
 func (c *compiled) looksBeyondMetadata() bool {
 	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.MetadataOnly() })
 }
 
-// evaluation is a question that conditions are asked about.
+// evaluation is a question that conditions are evaluated for.
 type evaluation struct {
 	q *Question
 	cel.Evaluation
@@ -96,7 +96,7 @@ func evaluate(q *Question, shared cel.Shared) evaluation {
 	return e
 }
 
-// sharedBy are the expressions that more than one of the policies have.
+// sharedBy returns the expressions that more than one of the policies has.
 func sharedBy(list []*compiled) cel.Shared {
 	var all []cel.Condition
 	for _, c := range list {
@@ -105,7 +105,7 @@ func sharedBy(list []*compiled) cel.Shared {
 	return cel.SharedIn(all)
 }
 
-// variables are a question as conditions see it.
+// variables exposes a question to conditions.
 type variables struct{ q *Question }
 
 var _ cel.Variables = variables{}
@@ -126,8 +126,8 @@ func (v variables) OldObject(full bool) (map[string]any, error) {
 	return v.q.oldObject.full(v.q.OldObject)
 }
 
-// typed is an object with the kind that it has. Of what is read by its metadata alone the API
-// server says another.
+// typed returns an object with its own kind. Objects that are read by their metadata alone have
+// another.
 func (v variables) typed(obj map[string]any) map[string]any {
 	if object(obj).str("kind") != "PartialObjectMetadata" || v.q.Kind.Empty() {
 		return obj
@@ -140,7 +140,7 @@ func (v variables) typed(obj map[string]any) map[string]any {
 // NamespaceObject implements cel.Variables.
 func (v variables) NamespaceObject() map[string]any { return v.q.NamespaceObject }
 
-// Request implements cel.Variables: field by field as the API server makes it of an
+// Request implements cel.Variables. Its fields are those that the API server makes of an
 // AdmissionRequest.
 func (v variables) Request() map[string]any {
 	q := v.q
@@ -167,7 +167,7 @@ func (v variables) Request() map[string]any {
 		}
 		user["extra"] = extra
 	}
-	var options any // null, and not an empty map
+	var options any // null, not an empty map
 	if q.Options != nil {
 		options = q.Options
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// A confirmation is the object's uid, or UID/DIGEST: then it holds for the very objects that go
-// along as long as no other comes, and none of them goes by itself.
+// A confirmation is the object's uid, or UID/DIGEST. With a digest, it holds only as long as
+// exactly the same objects would be deleted with it.
 
-// MostConfirmed is of how many objects, and references to them, a digest is made: the graph is held
-// for 30 ms by that.
+// MostConfirmed bounds the objects, and references to them, that a digest covers: it locks the
+// graph for 30 ms.
 const MostConfirmed = 100_000
 
-// confirmed tells whether a DELETE is confirmed as a policy asks for it, and if it was and is not
-// any more, or does not count, why.
+// confirmed reports whether a DELETE is confirmed as a policy requires. stale is why a confirmation
+// no longer counts, or never did.
 func (s *Set) confirmed(q *Question, c *compiled, w propagation) (yes bool, stale string) {
 	if yes, stale = s.confirmedForAny(q, c); !yes {
 		return false, stale
@@ -41,7 +41,7 @@ func (s *Set) confirmed(q *Question, c *compiled, w propagation) (yes bool, stal
 	return true, ""
 }
 
-// confirmedForAny tells the same, whatever goes with the object.
+// confirmedForAny reports the same without regard to what would be deleted with the object.
 func (s *Set) confirmedForAny(q *Question, c *compiled) (yes bool, why string) {
 	o := q.judged()
 	value := o.annotation(v1beta1.ConfirmDeleteAnnotation)
@@ -53,7 +53,7 @@ func (s *Set) confirmedForAny(q *Question, c *compiled) (yes bool, why string) {
 	second := p.Confirmation == v1beta1.ConfirmationSecondPerson
 	switch valid := validFor(p); {
 	case r == record{} && q.Sealed == nil && !second:
-		return true, "" // there is no key: what is written is believed
+		return true, "" // there is no key: the annotation is believed
 	case r == record{}:
 		return false, "; its confirmation was written while the API server did not ask Weir's webhook, so it is not " +
 			"known whose it is: write it again"
@@ -74,15 +74,16 @@ func (s *Set) confirmedForAny(q *Question, c *compiled) (yes bool, why string) {
 	return true, ""
 }
 
-// isMachine tells whether a user is no person: who can act as one service account can often act as
-// another.
+// isMachine reports whether a user is not a person: whoever can act as one service account can
+// often act as another.
 func isMachine(user string) bool {
 	return strings.HasPrefix(user, accountPrefix) || strings.HasPrefix(user, "system:node:")
 }
 
-// howToConfirm is a command. It is pasted: nothing may come behind it on its line. Who confirmed it
-// for what goes along is told how to do that again, and not to confirm it for whatever goes. What
-// is there already has to be taken off first: nothing would be written, and nobody seen to do it.
+// howToConfirm returns a command. Users paste it, so nothing may follow it on its line. A
+// confirmation with a digest gets the present digest, and not one for whatever goes. An equal
+// annotation is removed first: writing it again would change nothing, and nobody would be seen to
+// do it.
 func howToConfirm(q *Question, w propagation) string {
 	o := q.judged()
 	value := string(o.uid())
@@ -100,8 +101,7 @@ func howToConfirm(q *Question, w propagation) string {
 		value)
 }
 
-// confirming is how something is deleted that has to be confirmed. Who may not do that is told who
-// may.
+// confirming says how to delete what must be confirmed. A user who may not confirm is told who may.
 func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
 	how := "confirm and delete again"
 	switch {
@@ -113,14 +113,14 @@ func (v *verdict) confirming(c *compiled, q *Question, w propagation, what strin
 	return fmt.Sprintf("To delete %s, %s: %s", what, how, howToConfirm(q, w))
 }
 
-// haveConfirmed is the way on for who may not confirm it.
+// haveConfirmed is the advice for a user who may not confirm.
 func haveConfirmed(what, resource string) string {
 	return fmt.Sprintf("have someone confirm %s who may patch %s, and delete again", what, resource)
 }
 
-// mayNotConfirm tells whether it is known that the user of a request that is refused may not patch
-// objects of a resource where its object is. While it is not known, that is noted. It is not asked
-// about each object: many deletes may be refused at once.
+// mayNotConfirm reports whether it is known that the user of a refused request may not patch
+// objects of the resource in the request's namespace. If it is not known, the question is noted. It
+// is not asked for each object: many deletes may be refused at once.
 func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResource) bool {
 	if !slices.Contains(c.actions, v1beta1.Deny) || v.set.collects(q) {
 		return false
@@ -133,7 +133,7 @@ func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResourc
 	return known && !bool(may)
 }
 
-// digest stands for what a DELETE takes along.
+// digest returns the digest of what a DELETE takes with it.
 func (q *Question) digest(w propagation) (digest string, known bool) {
 	var s Search
 	if w.policy != v1beta1.Orphan {
@@ -155,9 +155,9 @@ func (q *Question) digest(w propagation) (digest string, known bool) {
 	return q.Facts.Digest(s)
 }
 
-// Confirmation is the value of the annotation that confirms a DELETE for exactly what it takes
-// along now; false if that is not all known, or if the webhook would not know it, because no policy
-// has it hold the graph.
+// Confirmation returns the annotation that confirms a DELETE for exactly the objects that it takes
+// with it now. It returns false if these are not all known, or if the webhook would not know them,
+// because no policy makes it keep the graph.
 func (s *Set) Confirmation(q Question) (value string, known bool) {
 	if !s.NeedsGraph() {
 		return "", false

@@ -8,15 +8,15 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// record is who confirmed a delete, and when. Weir's webhook writes it when it sees the
-// confirmation being written, and seals it: a copy on another object, or beside another
-// confirmation, counts for nothing. It is used up with the object, whose uid no other has.
+// record is who confirmed a delete, and when. Weir's webhook writes it when a confirmation is
+// written, and seals it: a copy on another object, or beside another confirmation, does not count.
+// It goes with the object, whose uid no other has.
 type record struct {
 	at       time.Time
 	by, seal string
 }
 
-// recordOf is the zero value where there is none, or one that cannot be read.
+// recordOf returns the zero value if there is no record, or none that can be read.
 func recordOf(o object) (r record) {
 	at, rest, _ := strings.Cut(o.annotation(v1beta1.ConfirmedAnnotation), " ")
 	seal, by, _ := strings.Cut(rest, " ")
@@ -29,20 +29,20 @@ func recordOf(o object) (r record) {
 
 func (r record) String() string { return r.at.Format(time.RFC3339) + " " + r.seal + " " + r.by }
 
-// text is what is sealed: of this object, and of this confirmation.
+// text returns what is sealed: it names the object and the confirmation.
 func (r record) text(uid, confirmation string) string {
 	return "confirm\n" + uid + "\n" + confirmation + "\n" + r.at.Format(time.RFC3339) + "\n" + r.by
 }
 
-// validFor is how long a confirmation holds.
+// validFor returns how long a confirmation is valid.
 func validFor(p *v1beta1.Protection) time.Duration {
 	const anHour = 3600
 	return time.Duration(cmp.Or(p.ConfirmationValidForSeconds, anHour)) * time.Second
 }
 
-// recordConfirmation writes, when an UPDATE writes a confirmation or what is recorded of one, whose
-// that is now: of who sends the request. Of a confirmation that is taken off nothing is kept. It
-// warns of one that does not count.
+// recordConfirmation writes the record when an UPDATE changes a confirmation, or its record: the
+// user is the one of the request. Without a confirmation, the record is removed. warning is about a
+// confirmation that does not count.
 func recordConfirmation(q *Question, d *Decision) (warning string) {
 	if q.Operation != Update || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
 		return ""
@@ -71,7 +71,6 @@ func recordConfirmation(q *Question, d *Decision) (warning string) {
 	return warning
 }
 
-// confirmationChanges is for the API server whether an update changes a confirmation, or what is
-// recorded of it.
+// confirmationChanges is the CEL for an update that changes a confirmation, or its record.
 var confirmationChanges = "object != null && oldObject != null && (" +
 	annotationChanges(v1beta1.ConfirmDeleteAnnotation) + " || " + annotationChanges(v1beta1.ConfirmedAnnotation) + ")"

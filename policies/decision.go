@@ -17,21 +17,21 @@ type Decision struct {
 	// Needs are questions that only the API server can answer. While there are any, the rest of the
 	// decision does not hold: answer them all in Question.Answers, and ask again.
 	Needs []Access
-	// Owners are those of which nothing is known, and that a policy asks about: read them in the
-	// same way, answer in Question.Owners, and ask again. An owner may be too new to be known, or
-	// may never have been.
+	// Owners are the owners that a policy asks about and of which nothing is known: an owner may be
+	// too new to be known, or may never have existed. Read them, answer in Question.Owners, and ask
+	// again.
 	Owners []OwnerLookup
-	// Discloses are questions of that sort on whose answers depends only what the user is told:
-	// without one it is less. The decision holds as it is.
+	// Discloses are questions whose answers only affect what the user is told; without them it is
+	// less. The decision holds as it is.
 	Discloses []Access
-	// AsksCollector: it depends on who collects, which Question.Collector did not say. Without that
-	// it holds as it is, and refuses.
+	// AsksCollector: the decision depends on who collects, which Question.Collector did not say.
+	// Without an answer it holds as it is, and refuses.
 	AsksCollector bool
-	// Binding tells that a policy needs them which may refuse: not one on trial.
+	// Binding reports that a policy that may refuse has Needs, and not only one on trial.
 	Binding bool
 
 	Allowed bool
-	// Code, Reason and Message are those of a refusal: 403 Forbidden for what may not be done, 409
+	// Code, Reason and Message describe a refusal: 403 Forbidden for what may not be done, 409
 	// Conflict for what may be done once something else has changed.
 	Code    int32
 	Reason  metav1.StatusReason
@@ -40,31 +40,31 @@ type Decision struct {
 	Warnings []string
 	// Audit are audit annotations.
 	Audit map[string]string
-	// Patch is what a mutating webhook answers to a CREATE or UPDATE.
+	// Patch is a mutating webhook's answer to a CREATE or UPDATE.
 	Patch []PatchOperation
 
-	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty where no
-	// policy says it.
+	// Propagation is, at a DELETE, how it is carried out, by the policy By. Both are empty if no
+	// policy says so.
 	Propagation v1beta1.PropagationPolicy
 	By          string
 	// BrakedBy is, at a DELETE, the policy that holds it if more would also be deleted than its
-	// brake lets go; empty where none does.
+	// brake allows; "" if none does.
 	BrakedBy string
 	// Finalizers is what Patch does about the finalizer.
 	Finalizers FinalizerChange
-	// Enforced says, at a DELETE that is not refused, that Weir has to carry it out, because no
-	// other collector would do it as Propagation says.
+	// Enforced says, at a DELETE that is allowed, that Weir has to carry it out, because no other
+	// collector would do it as Propagation says.
 	Enforced bool
-	// Arm asks, of a DELETE that is Enforced, that what is Wanted be added to the object and the
-	// request be sent again: without it the object would be gone before anything could be done. It
-	// is never set with dryRun.
+	// Arm asks, for a DELETE that is Enforced, to add Wanted to the object and have the request
+	// sent again: otherwise the object would be gone before anything could be done. It is never set
+	// with dryRun.
 	Arm    bool
 	Wanted Wanted
 
-	// Errors are policies that could not be judged, and why. What their failurePolicy makes of it
-	// is in the decision.
+	// Errors are policies that could not be judged, and why. The decision already follows their
+	// failurePolicy.
 	Errors []PolicyError
-	// Unjudged tells of a refusal that nothing but these errors is the reason for.
+	// Unjudged reports a refusal whose only reasons are these errors.
 	Unjudged bool
 }
 
@@ -105,14 +105,14 @@ const (
 // finding is something that a policy does not accept.
 type finding struct {
 	policy PolicyKey
-	by     *compiled // whose own message is told; nil: no one's
+	by     *compiled // whose own message is told; nil for none
 	says   string    // that message
 	code   int32
-	// text says what is wrong, on how what is right instead; way may have several lines.
+	// text says what is wrong, way how to do it right; way may have several lines.
 	text, way string
-	unjudged  bool // that is not known: the policy could not be judged
-	// asksHow are the conditions of the policy that look at the request: another request may be
-	// none of its business.
+	unjudged  bool // the policy could not be judged
+	// asksHow are the policy's conditions about the request: the policy may not apply to another
+	// request.
 	asksHow []string
 }
 
@@ -142,7 +142,7 @@ func (f finding) long() string {
 	return f.short() + ". " + f.way
 }
 
-// verdict gathers what the policies say, in the order in which they are asked, which is fixed.
+// verdict gathers the findings of the policies, in the fixed order in which they are asked.
 type verdict struct {
 	set                      *Set
 	q                        *Question
@@ -150,14 +150,14 @@ type verdict struct {
 	besides                  []finding // warnings about what is done, not about what is not accepted
 	errors                   []PolicyError
 	discloses                []Access
-	others                   bool // what is found is about other objects than the request's
-	// failing is told of what fails in its place; nil: nothing is.
+	others                   bool // findings are about other objects than the request's
+	// failing is called with a failure instead of recording it; nil to record it.
 	failing func(p *compiled, why error)
 }
 
 func (v *verdict) add(by *compiled, f finding, actions []v1beta1.ValidationAction) {
 	if !v.q.Part.has(by) {
-		return // it is heard elsewhere
+		return // another part reports it
 	}
 	f.policy, f.by, f.asksHow = by.key, by, by.asksHow
 	for _, a := range actions {
@@ -172,9 +172,9 @@ func (v *verdict) add(by *compiled, f finding, actions []v1beta1.ValidationActio
 	}
 }
 
-// fail records a policy that could not be judged, and refuses if it says so. One on trial says that
-// it would have. What the user can bring about is refused whatever the policy says: it would be a
-// way past it.
+// fail records a policy that could not be judged, and refuses if its failurePolicy says so. A
+// policy on trial says that it would have. A failure that the user can cause is refused whatever
+// the policy says: it would be a way past it.
 func (v *verdict) fail(p *compiled, what string, why error) {
 	if !v.q.Part.has(p) {
 		return
@@ -200,7 +200,7 @@ func (v *verdict) fail(p *compiled, what string, why error) {
 	}
 }
 
-// write puts what was gathered into the decision.
+// write puts the findings into the decision.
 func (v *verdict) write(d *Decision) {
 	d.Allowed = len(v.refused) == 0
 	for _, list := range [][]finding{v.refused, v.warned, v.audited, v.besides} {
@@ -236,7 +236,7 @@ func (d *Decision) audit(key, value string) {
 	d.Audit[key] = value
 }
 
-// mostTexts is how much a user is told at once: an object can have ten thousand owner references,
+// mostTexts bounds what a user is told at once: an object can have ten thousand owner references,
 // all of them wrong.
 const mostTexts = 10
 

@@ -7,10 +7,10 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// An object may declare how it is deleted, by an annotation, where a policy reads that. Who changes
-// the annotation decides what becomes of the dependents, so it takes the right to delete the object.
+// An object may declare how it is deleted, by an annotation, if a policy reads that. The annotation
+// decides what becomes of the dependents, so changing it takes the right to delete the object.
 
-// readsAnnotation tells whether objects of the policy declare how they are deleted.
+// readsAnnotation reports whether objects of the policy may declare how they are deleted.
 func (c *compiled) readsAnnotation() bool {
 	p := c.deletion.propagation
 	return p != nil && p.Annotation == v1beta1.AllowAnnotation
@@ -19,8 +19,8 @@ func (c *compiled) readsAnnotation() bool {
 // declarable are the propagations that an object can declare.
 var declarable = []v1beta1.PropagationPolicy{v1beta1.Background, v1beta1.Foreground, v1beta1.Orphan}
 
-// declared is the policy as it is about one object: what that declares is the default, and nothing
-// else is allowed. A word that is none of these is in doubt, and keeps the dependents.
+// declared returns the policy for one object: what the object declares is the default, and nothing
+// else is allowed. An unknown word is in doubt, and keeps the dependents.
 func (c *compiled) declared(o object) *compiled {
 	if !c.readsAnnotation() {
 		return c
@@ -39,8 +39,8 @@ func (c *compiled) declared(o object) *compiled {
 	return &out
 }
 
-// guardDeclared judges an UPDATE that changes what an object declares. It judges that of an object
-// that terminates, too: until its deletion has been carried out, what it declares then holds.
+// guardDeclared judges an UPDATE that changes what an object declares, also on a terminating
+// object: the declaration counts until the deletion has been carried out.
 func (s *Set) guardDeclared(q *Question, d *Decision, v *verdict) {
 	gr := q.Resource.GroupResource()
 	is := object(q.Object).annotation(v1beta1.PropagationAnnotation)
@@ -74,5 +74,5 @@ func (s *Set) guardDeclared(q *Question, d *Decision, v *verdict) {
 	}
 }
 
-// declarationChanges is for the API server whether an update changes what an object declares.
+// declarationChanges is the CEL for an update that changes what an object declares.
 var declarationChanges = annotationChanges(v1beta1.PropagationAnnotation)

@@ -76,8 +76,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 }
 
-// allowedByAll tells whether the policies do not refuse a DELETE of which only a part is asked:
-// what is refused elsewhere needs no finalizer, and whoever asked is not to be told to come again.
+// allowedByAll reports whether all policies allow a DELETE of which only a part was asked: a DELETE
+// that is refused elsewhere needs no finalizer, and its user must not be told to try again.
 func (s *Set) allowedByAll(q *Question) bool {
 	if q.Part == "" {
 		return true // as is known by now
@@ -91,15 +91,15 @@ func (s *Set) allowedByAll(q *Question) bool {
 
 // propagation is how a deletion is carried out.
 type propagation struct {
-	by *compiled // whose propagation holds; nil: none does
-	// asked is what the request, or a finalizer, asks for; empty for nothing.
+	by *compiled // whose propagation holds; nil for none
+	// asked is what the request, or a finalizer, asks for; "" for nothing.
 	asked v1beta1.PropagationPolicy
 	// byDefault is what the API server and the built-in collector would do.
 	byDefault v1beta1.PropagationPolicy
 	policy    v1beta1.PropagationPolicy
-	// chosen: the request asked for it, so it has to be allowed.
+	// chosen: the request asked for the propagation, so it must be allowed.
 	chosen bool
-	// trial is how a policy on trial would have it, whose turn it would be otherwise.
+	// trial is the propagation under the policy on trial that would come first.
 	trial *propagation
 }
 
@@ -110,7 +110,7 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 	if w.asked == "" {
 		w.byDefault = finalizerAsks(q.judged())
 		if !byType || len(OwnFinalizers(q.Resource.GroupResource(), q.judged().finalizers())) < 2 {
-			w.asked = w.byDefault // a client has put it there, which was not Weir
+			w.asked = w.byDefault // a client has put it there, not Weir
 		}
 	}
 	if w.byDefault == "" {
@@ -131,7 +131,7 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 	return w.under(by)
 }
 
-// under is how the deletion is carried out if a policy's propagation holds.
+// under returns how the deletion is carried out if a policy's propagation holds.
 func (w propagation) under(by *compiled) propagation {
 	w.by = by
 	def := by.deletion.propagation.Default
@@ -143,7 +143,7 @@ func (w propagation) under(by *compiled) propagation {
 	return w
 }
 
-// tell says what a policy on trial would make of a deletion that now goes another way.
+// tell reports what a policy on trial would change about a deletion.
 func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	if f := w.notAllowed(q); f != nil {
 		v.add(w.by, *f, w.by.actions)
@@ -161,22 +161,22 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	v.add(w.by, f, w.by.actions)
 }
 
-// notPropagated are the resources to which propagation does not apply. A deletion that is under way
-// takes another propagation when it is deleted again with another policy (RB 6.34), which is how
-// propagation is enforced; that does not work for pods, which terminate gracefully, nor for
-// namespaces, whose storage has rules of its own (RB 6.6, 7.3).
+// notPropagated are the resources to which propagation does not apply. Weir enforces a propagation
+// by deleting a terminating object again with another policy (RB 6.34). That does not work for
+// pods, which terminate gracefully, nor for namespaces, whose storage has rules of its own (RB 6.6,
+// 7.3).
 //
-// Nor does it to what stands for a machine. While Weir is down no process takes its finalizer off:
-// the Node of a machine that is gone would stay, and as long as it does Kubernetes leaves the pods
-// of that machine where they are, Weir's own among them. A machine of the same name would take over
-// what terminates already, and lose it when Weir is back.
+// It does not apply to objects that stand for a machine. While Weir is down nothing removes its
+// finalizer: the Node of a machine that is gone would stay, and as long as it does Kubernetes
+// leaves the pods of that machine where they are, Weir's own among them. A machine of the same name
+// would take over the terminating object, and lose it when Weir is back.
 //
-// Nor does it to permissions. The API server lets only those change what a role grants, or to whom,
-// who have it all themselves, and a finalizer comes under that with an annotation: Weir's would go
-// on where Weir happens to have it all, and might never come off.
+// It does not apply to permissions. Only users who have all that a role grants may change what it
+// grants, or to whom, and the API server counts a finalizer with an annotation as such a change:
+// Weir's would go on where Weir happens to have it all, and might never come off.
 //
-// Nor does it to what '*' leaves out, be it named: a finalizer on any of these would be in the way
-// of the cluster, or of who wants to get on without Weir.
+// It does not apply to what '*' leaves out, even if that is named: a finalizer on these would be in
+// the way of the cluster, or of people who want to go on without Weir.
 var notPropagated = slices.Concat([]schema.GroupResource{pods, namespaceResource}, machines, permissions)
 
 var (
@@ -191,16 +191,16 @@ var (
 	}
 )
 
-// IsPermission tells whether the objects of a resource are permissions. Their finalizers can be
-// changed by whoever may write them, their annotations only by who has what they grant.
+// IsPermission reports whether the objects of a resource are permissions. Users who may write one
+// may change its finalizers, but its annotations only if they have what it grants.
 func IsPermission(gr schema.GroupResource) bool { return slices.Contains(permissions, gr) }
 
-// propagates tells whether propagation can apply to a resource.
+// propagates reports whether propagation can apply to a resource.
 func propagates(gr schema.GroupResource) bool {
 	return !slices.Contains(notPropagated, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
 }
 
-// whyNotPropagated is for who names such a resource.
+// whyNotPropagated returns why propagation does not apply to a resource.
 func whyNotPropagated(gr schema.GroupResource) string {
 	switch {
 	case slices.Contains(machines, gr):
@@ -211,8 +211,8 @@ func whyNotPropagated(gr schema.GroupResource) string {
 	return "their propagation cannot be changed once they are being deleted"
 }
 
-// propagating is the policy whose propagation holds: the first that matches. Nil if there is none.
-// With trials also the first of those on trial, if it comes before that.
+// propagating returns the policy whose propagation holds, the first that matches; nil if there is
+// none. With trials it also returns the first policy on trial, if that comes before.
 func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
 	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
@@ -231,11 +231,11 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 	return nil, trial
 }
 
-// asksWho tells whether it depends on the request whether the policy is about an object. What it
-// allows then holds beside the propagation of another, which the object is prepared for.
+// asksWho reports whether a match of the policy depends on the request. What it allows then holds
+// beside the propagation of another policy, for which the object is prepared.
 func (c *compiled) asksWho() bool { return c.forSome() || len(c.asksHow) > 0 }
 
-// allowedToSome holds a deletion against what those policies allow, each of them.
+// allowedToSome checks a deletion against what each of those policies allows.
 func (s *Set) allowedToSome(q *Question, w propagation, ask *evaluator) {
 	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return
@@ -252,7 +252,7 @@ func (s *Set) allowedToSome(q *Question, w propagation, ask *evaluator) {
 	}
 }
 
-// optionAsks is the propagation that a DELETE asks for by its options.
+// optionAsks returns the propagation that a DELETE asks for by its options.
 func optionAsks(q *Question) v1beta1.PropagationPolicy {
 	opts := object(q.Options)
 	if p := opts.str("propagationPolicy"); p != "" {
@@ -262,7 +262,7 @@ func optionAsks(q *Question) v1beta1.PropagationPolicy {
 		switch {
 		case orphan:
 			return v1beta1.Orphan
-		case q.isNamespace(): // an implementation of its own
+		case q.isNamespace(): // namespaces have an implementation of their own
 			return v1beta1.Foreground
 		}
 		return v1beta1.Background
@@ -282,8 +282,8 @@ func finalizerAsks(o object) v1beta1.PropagationPolicy {
 	return ""
 }
 
-// needsFinalizer tells whether Weir has to carry the deletion out, because no other collector would
-// do it this way.
+// needsFinalizer reports whether Weir has to carry the deletion out, because no other collector
+// would do it this way.
 func (w propagation) needsFinalizer() bool {
 	if w.by == nil {
 		return false
@@ -291,7 +291,7 @@ func (w propagation) needsFinalizer() bool {
 	return w.policy != w.byDefault || w.policy != v1beta1.Orphan && len(w.by.deletion.propagation.Dependents) > 0
 }
 
-// keepsSome tells whether some dependents are to be kept.
+// keepsSome reports whether some dependents are to be kept.
 func (w propagation) keepsSome() bool {
 	return w.by != nil && keepsSome(w.by.deletion.propagation)
 }
@@ -302,10 +302,10 @@ func keepsSome(p *v1beta1.Propagation) bool {
 	})
 }
 
-// losesKept tells whether dependents that are to be kept would be deleted: the API server makes a
-// foreground deletion of it, and the collector begins with all dependents when it sees that. Weir's
-// own waits until those are released, where its finalizer holds the object; none can be put on one
-// that terminates.
+// losesKept reports whether dependents that are to be kept would be deleted: the API server makes
+// it a foreground deletion, and the collector begins with all dependents when it sees that. Weir's
+// collector waits until those are released, if Weir's finalizer is on the object; none can be added
+// to a terminating object.
 func (w propagation) losesKept(q *Question) bool {
 	return w.keepsSome() && w.beginsAtOnce(q)
 }
@@ -355,7 +355,8 @@ func oneOf(list []v1beta1.PropagationPolicy) string {
 	return "are " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// keeps tells whether dependents of a resource are kept when their owner's deletion is carried out.
+// keeps reports whether dependents of a resource are kept when their owner's deletion is carried
+// out.
 func (w propagation) keeps(gr schema.GroupResource) bool {
 	return w.by != nil && keptBy(w.by.deletion.propagation, gr)
 }

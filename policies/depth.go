@@ -2,16 +2,15 @@ package policies
 
 import "bytes"
 
-// MostDepth is how deeply the JSON of an object may be nested, in levels: as deeply as the API
-// server's own decoder lets it be, so no object that is stored is refused for it.
+// MostDepth bounds the nesting of an object's JSON, in levels. It is the bound of the API server's
+// own decoder, so no stored object is refused for it.
 const MostDepth = 10_000
 
-// TooDeep tells whether JSON is nested more deeply than so many levels. Whatever recurses into JSON
-// must ask this first: a stack that overflows ends the process, and nothing can recover from that.
-// It need not be JSON.
+// TooDeep reports whether a text is nested more than most levels deep. Code that recurses into JSON
+// must ask this first: a stack overflow ends the process, and nothing can recover from it. The text
+// need not be valid JSON.
 //
-// Most texts do not have as many brackets, and to count them all is many times faster than to look
-// at each byte.
+// Most texts have fewer brackets, and counting them is many times faster than looking at each byte.
 func TooDeep(text []byte, most int) bool {
 	if bytes.Count(text, []byte("{"))+bytes.Count(text, []byte("[")) <= most {
 		return false
@@ -22,7 +21,7 @@ func TooDeep(text []byte, most int) bool {
 		case c == '"':
 			inString = !inString
 		case inString && c == '\\':
-			i++ // whatever is escaped ends no string
+			i++ // an escaped character ends no string
 		case inString:
 		case c == '{' || c == '[':
 			if depth++; depth > most {

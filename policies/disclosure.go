@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What a refusal tells is told to whoever asked for the delete, who may be no one to see what would
-// be deleted with it. How many objects of which kinds do is told to all: without that no user could
-// decide what to do. Their names are told to who may list them.
+// The user of a refused delete may have no right to see what would be deleted with it. All users
+// are told how many objects of which kinds would be: without that they could not decide what to do.
+// Names are told to users who may list them.
 
-// named is what a user may be told of it: the names of those of its largest kinds that the user may
-// list. What is not known yet is noted; while it is not, no names are told.
+// named returns what a user may be told: the names of those of its largest kinds that the user may
+// list. A permission that is not known yet is noted, and until it is, no names are told.
 func (v *verdict) named(q *Question, f AlsoDeleted) AlsoDeleted {
 	out := AlsoDeleted{Kinds: f.largest()}
 	for i := range out.Kinds {
@@ -28,8 +28,8 @@ func (v *verdict) named(q *Question, f AlsoDeleted) AlsoDeleted {
 	return out
 }
 
-// mayList tells whether the user of a request may list what would also be deleted: in the namespace
-// that its name says, or where the object is, or, of one that is in no namespace, everywhere.
+// mayList reports whether the user of a request may list an object that would also be deleted: in
+// the namespace in its name, or in that of the request's object, or everywhere if that is in none.
 func (v *verdict) mayList(q *Question, gr schema.GroupResource, name string) bool {
 	a := Access{Verb: "list", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
 	if q.isNamespace() {
@@ -45,7 +45,7 @@ func (v *verdict) mayList(q *Question, gr schema.GroupResource, name string) boo
 	return bool(may)
 }
 
-// largest are the kinds, those first of which most would also be deleted.
+// largest returns the kinds, largest first.
 func (f AlsoDeleted) largest() []KindCount {
 	all := slices.Clone(f.Kinds)
 	slices.SortFunc(all, func(a, b KindCount) int {

@@ -13,19 +13,21 @@ import (
 
 // Drain is the order in which the content of a namespace goes.
 type Drain struct {
-	// Policy is the DrainPolicy; empty: there is none, and it goes as Kubernetes has it.
+	// Policy is the DrainPolicy; "" if there is none, and Kubernetes' order applies.
 	Policy string
 	Waves  []drain.Wave
-	// Archive has the namespace recorded, in a first wave with which nothing goes; nil: none does.
+	// Archive records the namespace, in a first wave in which nothing is deleted; nil if it is not
+	// recorded.
 	Archive *Archiving
 	c       *compiled
 	archive *compiled
 }
 
-// archiveWave is the first wave of a namespace that is recorded. No DrainPolicy has one of that name.
+// archiveWave is the first wave of a namespace that is recorded. No DrainPolicy can have a wave of
+// that name.
 const archiveWave = "weir.dev/archive"
 
-// DrainOf is the drain of a namespace, given as its object; nil where no policy says any.
+// DrainOf returns the drain of a namespace, given as its object; nil if no policy applies.
 func (s *Set) DrainOf(namespace map[string]any) *Drain {
 	d := &Drain{archive: s.archiveOf(namespace)}
 	if d.archive != nil {
@@ -48,7 +50,7 @@ func (s *Set) DrainOf(namespace map[string]any) *Drain {
 	return d
 }
 
-// first is the index of the first wave with which anything goes.
+// first returns the index of the first wave in which objects are deleted.
 func (d *Drain) first() int {
 	if d.Archive != nil {
 		return 1
@@ -56,7 +58,7 @@ func (d *Drain) first() int {
 	return 0
 }
 
-// Wave is the index of the wave that an object goes with: the first that names it, or the last.
+// Wave returns the index of the wave of an object: the first that names it, or the last.
 func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
 	if d.c == nil {
 		return d.first() + drain.DefaultWave(gr)
@@ -69,8 +71,8 @@ func (d *Drain) Wave(gr schema.GroupResource, obj map[string]any) int {
 	return len(d.Waves) - 1
 }
 
-// WavesOf are the indexes of the waves that objects of a resource can go with, in their order: more
-// than one where the labels of the object decide.
+// WavesOf returns the indexes of the waves that objects of a resource can be in, in order: more
+// than one if labels decide.
 func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 	if d.c == nil {
 		return []int{d.Wave(gr, nil)}
@@ -91,15 +93,14 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 	return out
 }
 
-// Current is the wave that a namespace is at and when it began, as the controller has written into
-// the namespace. Until it has, that is the first; the time is zero where none is written. What was
-// written before the namespace was deleted counts for nothing: a manifest that was copied from
-// another namespace may bring it along. Nor does a time that is still to come by now, which is the
-// API server's time, nor what Weir has not sealed: whoever may edit the namespace would decide in
-// which order its content goes, or have it held for ever. sealed is nil where there is no key.
+// Current returns the wave that a namespace is at and when it began, as the controller has written
+// into the namespace. By default that is the first; the time is zero if none is written.
 //
-// (Who wrote a field is in managedFields, too, but under a name of the writer's own choice: that
-// proves nothing.)
+// It ignores what was written before the namespace was deleted, which a manifest copied from
+// another namespace may contain; a time after now, the API server's time; and what Weir has not
+// sealed, since a user who may edit the namespace would otherwise decide the order in which its
+// content goes, or have it held for ever. sealed is nil if there is no key. The manager in
+// managedFields proves nothing: writers choose it.
 func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
 	ns := object(namespace)
 	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1beta1.DrainAnnotation), ns.annotation(v1beta1.DrainSinceAnnotation)), ns.annotation(v1beta1.DrainSealAnnotation)) {
@@ -117,20 +118,19 @@ func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(tex
 	return wave, since
 }
 
-// drainSkew is how far what is known of the API server's clock may be behind what another process
-// knew of it.
+// drainSkew is how far this process's knowledge of the API server's clock may be behind another's.
 const drainSkew = 10 * time.Second
 
-// Sealed is what is sealed of a wave: of this namespace, and of no other that has its name.
+// Sealed returns what is sealed of a wave. The uid ties it to this namespace, and no other of its
+// name.
 func Sealed(uid, wave, since string) string { return "drain\n" + uid + "\n" + wave + "\n" + since }
 
-// unattended is after what time a namespace that is at no wave yet is not held up any more: whoever
-// drains writes that into it at once, so no client does, and it would be stuck for good. One that is
-// to be recorded with failurePolicy Fail stays.
+// unattended is how long a namespace that is at no wave yet is held up. A process that drains
+// writes the wave at once, so after that time none does, and the namespace would be stuck. One that
+// is to be recorded with failurePolicy Fail stays.
 const unattended = 2 * time.Minute
 
-// holdByDrain refuses what the built-in namespace controller deletes before its turn. It comes
-// again.
+// holdByDrain refuses deletes by the built-in namespace controller before their wave. It retries.
 func (s *Set) holdByDrain(q *Question, v *verdict) {
 	ns := object(q.NamespaceObject)
 	if len(s.drains)+len(s.archives) == 0 || !emptiesNamespaces(q) || !q.namespaced() ||

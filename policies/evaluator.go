@@ -1,15 +1,14 @@
 package policies
 
 // evaluator asks the policies about an object whether they match, each at most once, and only those
-// whose answer makes a difference: a thousand policies are one condition, where the first of them
-// decides. Of one that was not asked, nothing is said, not even that its condition would have
-// failed.
+// whose answer makes a difference: of a thousand policies, one condition is evaluated if the first
+// decides. Failures of conditions that were not evaluated are not reported.
 type evaluator struct {
 	e        evaluation
-	policies []*compiled // about the resource
-	said     []saying    // of each of them
+	policies []*compiled // those about the resource
+	said     []saying    // the answer of each of them
 	errs     map[int]error
-	judged   string // what is judged, for the user
+	judged   string // the subject of messages
 	v        *verdict
 }
 
@@ -19,7 +18,7 @@ const (
 	saysNothing saying = iota // not asked
 	saysYes
 	saysNo
-	saysFailed   // to be judged
+	saysFailed   // the condition could not be evaluated
 	saysRecorded // failed, and recorded
 )
 
@@ -32,13 +31,13 @@ func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
 	a.said = make([]saying, len(a.policies))
 	for i, c := range a.policies {
 		if c.broken != "" && q.Part.has(c) {
-			a.matches(i) // what it would say is not known, so it may make a difference
+			a.matches(i) // its answer is not known, so it may make a difference
 		}
 	}
 	return a
 }
 
-// says asks a policy.
+// says returns the answer of a policy, and asks it the first time.
 func (a *evaluator) says(i int) saying {
 	if a.said[i] != saysNothing {
 		return a.said[i]
@@ -58,8 +57,8 @@ func (a *evaluator) says(i int) saying {
 	return a.said[i]
 }
 
-// matches tells whether a policy matches whose answer makes a difference. One that cannot be judged
-// does not, and is recorded.
+// matches reports whether a policy matches, when the answer makes a difference. A policy that
+// cannot be judged does not match, and is recorded.
 func (a *evaluator) matches(i int) bool {
 	if a.says(i) == saysFailed {
 		a.said[i] = saysRecorded

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// namespaceController is who empties namespaces in a cluster with the built-in collectors. A
-// DrainPolicy holds it up.
+// namespaceController is the user that empties namespaces in a cluster with the built-in
+// collectors. A DrainPolicy holds it up.
 const namespaceController = "system:serviceaccount:kube-system:namespace-controller"
 
-// oneIdentity is who all controllers are where kube-controller-manager runs without
+// oneIdentity is the user of all controllers if kube-controller-manager runs without
 // --use-service-account-credentials.
 const oneIdentity = "system:kube-controller-manager"
 
-// emptiesNamespaces tells whether a DELETE in a namespace that terminates is the namespace
-// controller's. Under one identity with the others it is known by how it deletes: collections, and
-// where there are none, objects in Background and without preconditions. The collector always names
-// a uid; who else deletes that way there (the CronJob controller does Jobs) comes again, like the
-// namespace controller.
+// emptiesNamespaces reports whether a DELETE in a terminating namespace is the namespace
+// controller's. If it shares an identity with others, it is recognised by how it deletes:
+// collections, and otherwise objects in Background without preconditions. The garbage collector
+// always names a uid. Another controller that deletes that way there (the CronJob controller does
+// Jobs) retries, like the namespace controller.
 func emptiesNamespaces(q *Question) bool {
 	switch q.User.Name {
 	case namespaceController:
@@ -34,19 +34,19 @@ func emptiesNamespaces(q *Question) bool {
 	return false
 }
 
-// isEmptying says in CEL what emptiesNamespaces does.
+// isEmptying is emptiesNamespaces in CEL.
 func isEmptying() string {
 	return "has(request.userInfo.username) && (request.userInfo.username == " + celString(namespaceController) +
 		" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne + "))"
 }
 
-// emptiesAsOne says it of a request under one identity.
+// emptiesAsOne is the part of it under one identity.
 const emptiesAsOne = "!has(request.name) || request.name == '' || " +
 	"has(request.options) && request.options != null && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Background' && " +
 	"!has(request.options.preconditions)"
 
-// systemUsers are the collectors that every cluster may have. To refuse their deletes leaves
-// cascades half done.
+// systemUsers are the collectors that a cluster may have. To refuse their deletes leaves cascades
+// half done.
 var systemUsers = []string{
 	oneIdentity,
 	GarbageCollector,
@@ -54,22 +54,21 @@ var systemUsers = []string{
 	"system:serviceaccount:kube-system:pod-garbage-collector",
 }
 
-// nodesGroup are the kubelets.
+// nodesGroup is the group of kubelets.
 const nodesGroup = "system:nodes"
 
-// leftOut are the resources of wildcardLeavesOut; without a resource, a whole group.
+// leftOut are the resources of wildcardLeavesOut. Without a resource, an entry is a whole group.
 var leftOut = []schema.GroupResource{
 	{Group: "", Resource: "events"}, {Group: "events.k8s.io", Resource: "events"},
 	{Group: "coordination.k8s.io", Resource: "leases"}, {Group: v1beta1.GroupVersion.Group},
-	// By these one gets past a webhook, or a server, that is down.
+	// They configure calls to a webhook or a server, and are the way past one that is down.
 	{Group: "admissionregistration.k8s.io"}, {Group: "apiregistration.k8s.io"},
-	// These are questions that an API server answers, and keeps nowhere; most delegated
-	// authorization consists of them.
+	// An API server answers these, and stores none; most delegated authorization consists of them.
 	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"}, {Group: "", Resource: "bindings"},
 }
 
-// wildcardLeavesOut are resources that '*' does not name: there are very many of them and no user
-// means them, or a policy about everything would stand between the user and its correction, or
+// wildcardLeavesOut reports whether '*' does not name a resource: it has very many objects and no
+// user means them, or a policy about everything would stand between users and its correction, or
 // between the cluster and its work.
 func wildcardLeavesOut(group, resource string) bool {
 	return slices.ContainsFunc(leftOut, func(gr schema.GroupResource) bool {
@@ -77,9 +76,9 @@ func wildcardLeavesOut(group, resource string) bool {
 	})
 }
 
-// leavesOut are the resources that a '*' of a policy's match leaves out.
+// leavesOut returns the resources that a '*' of a policy's match leaves out.
 func (c *compiled) leavesOut() (out []string) {
-	if c.waves != nil { // the last wave has what none names
+	if c.waves != nil { // the last wave has the resources that none names
 		return nil
 	}
 	for _, gr := range leftOut {
@@ -94,8 +93,8 @@ func (c *compiled) leavesOut() (out []string) {
 	return out
 }
 
-// exempt tells why no policy judges a request; empty means that policies do. The same is said in
-// CEL by matchConditions, so that such requests cost no call.
+// exempt returns why no policy judges a request; "" if policies do. matchConditions say the same in
+// CEL, so that such requests cost no call.
 func (s *Set) exempt(q *Question) string {
 	if q.OldObject != nil && object(q.OldObject).terminating() {
 		return "the object is being deleted already"
@@ -110,7 +109,7 @@ func (s *Set) isSystem(u User) bool {
 	return slices.Contains(s.system, u.Name) || slices.Contains(u.Groups, nodesGroup)
 }
 
-// matchConditions in CEL: what exempt says, where the API server can already see it.
+// notSystem is isSystem in CEL, negated: a matchCondition.
 func (s *Set) notSystem() string {
 	return "!(has(request.userInfo.username) && request.userInfo.username in " + celList(s.system) + ") && " +
 		"!(has(request.userInfo.groups) && " + celString(nodesGroup) + " in request.userInfo.groups)"
@@ -118,31 +117,30 @@ func (s *Set) notSystem() string {
 
 const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"
 
-// changesPropagation says in CEL what another does: of DELETEs of a terminating object those that
-// ask for a propagation.
+// changesPropagation is the CEL for DELETEs of a terminating object that ask for a propagation.
 const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
-// asksForeground says in CEL that a DELETE asks for it, or a finalizer does.
+// asksForeground is the CEL for a DELETE that asks for Foreground, by its options or a finalizer.
 const asksForeground = "has(request.options) && request.options != null && has(request.options.propagationPolicy) && " +
 	"request.options.propagationPolicy == 'Foreground' || 'foregroundDeletion' in oldObject.metadata.finalizers"
 
-// another tells whether a DELETE of an object that terminates already can change the propagation of
-// that: the API server then goes by the last that was asked for (RB 6.34).
+// another reports whether a DELETE of a terminating object can change its propagation: the API
+// server goes by the last that was asked for (RB 6.34).
 func another(q *Question) bool {
 	asked := optionAsks(q)
 	return asked != "" && asked != finalizerAsks(object(q.OldObject))
 }
 
-// excluded are those whose requests a policy does not judge, beside those that none does; or some
-// whose requests alone it judges.
+// excluded are users whose requests a policy does not judge or, as only, the users whose requests
+// alone it judges.
 type excluded struct {
 	users, groups []string
 	accounts      []string // NAMESPACE/NAME, NAMESPACE/*
 	controllers   bool
 }
 
-// controllerUsers are Kubernetes' own controllers and their like where they are no service accounts
-// of kube-system; what they delete, a rollout or a node waits for.
+// controllerUsers are Kubernetes' own controllers that are not service accounts of kube-system.
+// Rollouts and nodes wait for their deletes.
 var controllerUsers = []string{"system:kube-scheduler", "system:cloud-controller-manager", "system:apiserver"}
 
 const (
@@ -165,7 +163,7 @@ func isAccount(user, account string) bool {
 	return user == name || prefix && strings.HasPrefix(user, name)
 }
 
-// userOf is the user name of a service account, or what those of a namespace begin with.
+// userOf returns the user name of a service account, or the prefix of all in a namespace.
 func userOf(account string) (name string, prefix bool) {
 	namespace, of, _ := strings.Cut(account, "/")
 	name = accountPrefix + namespace + ":"
@@ -175,8 +173,8 @@ func userOf(account string) (name string, prefix bool) {
 	return name + of, false
 }
 
-// excludedByAll are those whom each of the policies of an entry excludes: to the others a policy
-// may have to answer.
+// excludedByAll returns the users that every policy of an entry excludes: for the others some
+// policy may have to answer.
 func excludedByAll(all []*compiled) excluded {
 	if len(all) == 0 {
 		return excluded{}
@@ -192,8 +190,7 @@ func excludedByAll(all []*compiled) excluded {
 	return out
 }
 
-// notExcluded says in CEL that a request is none of those that are not judged; empty if there are
-// none.
+// notExcluded is the CEL for a request of none of these users; "" if there are none.
 func (s *excluded) notExcluded() string {
 	parts := s.parts()
 	for i := range parts {
@@ -202,7 +199,7 @@ func (s *excluded) notExcluded() string {
 	return strings.Join(parts, " && ")
 }
 
-// included says in CEL that a request is one of them; empty if there are none.
+// included is the CEL for a request of one of them; "" if there are none.
 func (s *excluded) included() string { return strings.Join(s.parts(), " || ") }
 
 func (s *excluded) parts() []string {
@@ -224,7 +221,7 @@ func (s *excluded) parts() []string {
 	return parts
 }
 
-// onlyThese are those whose requests any of the policies of an entry judges; nobody if one judges
+// onlyThese returns the users whose requests any policy of an entry judges; nobody if one judges
 // everyone's.
 func onlyThese(all []*compiled) (out excluded) {
 	for _, c := range all {
@@ -241,8 +238,8 @@ func onlyThese(all []*compiled) (out excluded) {
 	return out
 }
 
-// notControllers says in CEL that a request is none of Kubernetes' controllers, or about a resource
-// for which they are judged, too.
+// notControllers is the CEL for a request that is not of Kubernetes' controllers, or about a
+// resource for which they are judged, too.
 func notControllers(judged []schema.GroupResource) string {
 	said := "!(has(request.userInfo.username) && (request.userInfo.username in " + celList(controllerUsers) +
 		" || request.userInfo.username.startsWith(" + celString(controllerPrefix) + ")))"
@@ -252,7 +249,7 @@ func notControllers(judged []schema.GroupResource) string {
 	return said + " || " + isAbout(judged)
 }
 
-// isAbout says in CEL that a request is about one of some resources.
+// isAbout is the CEL for a request about one of some resources.
 func isAbout(resources []schema.GroupResource) string {
 	names := make([]string, len(resources))
 	for i, gr := range resources {
@@ -271,7 +268,7 @@ func celList(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// celString quotes for CEL: user names come from flags and may hold anything.
+// celString quotes a string for CEL: user names come from flags and may contain anything.
 func celString(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// decideWrite judges a CREATE or UPDATE: what it does to the finalizer, whether it
-// takes the object out of what protects it, and the owner references it writes.
+// decideWrite judges a CREATE or UPDATE: what it does to the finalizer, whether it takes the object
+// out of what protects it, and the owner references it writes.
 func (s *Set) decideWrite(q *Question, d *Decision) {
 	adds := q.Asked == "" || q.Asked == WebhookAddFinalizer
 	v, warning := verdict{set: s, q: q}, ""
@@ -46,8 +46,8 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 	}
 }
 
-// decideFinalizers puts the finalizer on an object whose deletion Weir has to carry out, and takes
-// it off any other.
+// decideFinalizers adds the finalizer to an object whose deletion Weir has to carry out, and
+// removes it from any other.
 func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	if !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
 		return
@@ -56,7 +56,7 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	v.errors = append(v.errors, errs...)
 	o, old := object(q.Object), object(q.OldObject)
 	if q.Subresource != "" && (m.By == "" || len(m.missing(old)) > 0) {
-		return // such a write takes nothing away; the object gets, or loses, the finalizer otherwise
+		return // such a write removes nothing; another write adds or removes the finalizer
 	}
 	switch {
 	case len(m.missing(o)) > 0:
@@ -72,8 +72,8 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	case m.By != "" && q.Operation == Update:
 		d.Patch = append(d.Patch, restoreArmedAt(o, old)...)
 	case m.By == "" && o.hasFinalizer() && len(errs) == 0:
-		// Only when every policy has been heard: without the finalizer a deletion would be carried
-		// out in another way.
+		// Only if every policy was judged: without the finalizer a deletion would be carried out in
+		// another way.
 		d.Finalizers = RemoveFinalizers
 		d.Patch = append(d.Patch, removeFinalizers(o, OwnFinalizers(q.Resource.GroupResource(), o.finalizers()))...)
 		if o.annotation(v1beta1.ArmedAtAnnotation) != "" {
@@ -82,9 +82,9 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	}
 }
 
-// keepFinalizer puts back Weir's finalizer that an UPDATE takes off a terminating object: the
+// keepFinalizer puts back Weir's finalizer that an UPDATE removes from a terminating object: the
 // object would be gone before its deletion was carried out as policies say, or decided (RB 6.35).
-// Whose other finalizers they are takes these off.
+// Other finalizers are left to their owners.
 func keepFinalizer(q *Question, d *Decision) (warning string) {
 	o, old := object(q.Object), object(q.OldObject)
 	if !old.hasFinalizer() || o.hasFinalizer() || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
@@ -97,16 +97,16 @@ func keepFinalizer(q *Question, d *Decision) (warning string) {
 		WebhookConfigurations + ", and at once the finalizer"
 }
 
-// takesFinalizer is for the API server whether an update takes Weir's finalizer off an object.
+// takesFinalizer is the CEL for an update that removes Weir's finalizer.
 var takesFinalizer = carries("oldObject") + " && !(" + carries("object") + ")"
 
 func carries(variable string) string {
 	return has(variable, "finalizers") + " && " + celString(v1beta1.Finalizer) + " in " + variable + ".metadata.finalizers"
 }
 
-// restoreFinalizers puts back what an UPDATE removes that was there: a PUT by who knows nothing of
-// it. It is no new one, and every DELETE under way has seen the finalizer. An update that changes
-// nothing else then changes nothing at all.
+// restoreFinalizers puts back finalizers that an UPDATE removes, such as a PUT by a client that
+// does not know them. They are not new: every DELETE under way has seen them. If the update changes
+// nothing else, it then changes nothing at all.
 func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	had := old.finalizers()
 	rest := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return slices.Contains(missing, f) })
@@ -119,9 +119,9 @@ func restoreFinalizers(o, old object, missing []string) []PatchOperation {
 	return append(out, restoreArmedAt(o, old)...)
 }
 
-// restoreArmedAt puts back the time at which the finalizer was added, which Weir alone writes, by
-// requests that are not judged. Whoever may edit an object could otherwise have all deletes of it
-// wait, by writing another time before the last is over.
+// restoreArmedAt puts back the time at which the finalizer was added. Only Weir writes it, by
+// requests that are not judged. Otherwise a user who may edit an object could make all deletes of
+// it wait, by writing a new time before the last is over.
 func restoreArmedAt(o, old object) []PatchOperation {
 	switch at := old.annotation(v1beta1.ArmedAtAnnotation); at {
 	case o.annotation(v1beta1.ArmedAtAnnotation):
@@ -133,7 +133,7 @@ func restoreArmedAt(o, old object) []PatchOperation {
 	}
 }
 
-// armedAtChanges is for the API server whether an update changes that time.
+// armedAtChanges is the CEL for an update that changes that time.
 var armedAtChanges = annotationChanges(v1beta1.ArmedAtAnnotation)
 
 func annotationChanges(key string) string {
@@ -144,27 +144,27 @@ func annotationOf(variable, key string) string {
 	return fmt.Sprintf("has(%[1]s) && '%[2]s' in %[1]s ? %[1]s['%[2]s'] : ''", variable+".metadata.annotations", key)
 }
 
-// Wanted is what an object is to carry so that its deletion can be carried out as a policy says.
+// Wanted is what an object must carry so that its deletion can be carried out as a policy says.
 type Wanted struct {
-	// By is the policy; empty for an object that is to carry nothing.
+	// By is the policy; "" if the object is to carry nothing.
 	By string
-	// Finalizers are Weir's own, and foregroundDeletion where the API server would orphan the
-	// dependents when nothing is asked for: the finalizer comes before that rule (RB 6.1), and an
-	// explicit request before both.
+	// Finalizers are Weir's own, and foregroundDeletion if the API server would orphan the
+	// dependents when no propagation is asked for: the finalizer takes precedence over that default
+	// (RB 6.1), and an explicit request over both.
 	Finalizers []string
 }
 
 func (m Wanted) missing(o object) []string { return m.Missing(o.finalizers()) }
 
-// Missing are the finalizers that an object with these does not carry yet. foregroundDeletion is
-// left out where a client has put orphan on: the API server does not accept both (RB 6.4).
+// Missing returns the finalizers that are not in have. foregroundDeletion is left out if a client
+// has added orphan: the API server does not accept both (RB 6.4).
 func (m Wanted) Missing(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
 		return slices.Contains(have, f) || f == metav1.FinalizerDeleteDependents && slices.Contains(have, metav1.FinalizerOrphanDependents)
 	})
 }
 
-// OwnFinalizers are those of an object's finalizers that Weir has put there.
+// OwnFinalizers returns the finalizers of an object that Weir has added.
 func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
 	if !slices.Contains(finalizers, v1beta1.Finalizer) {
 		return nil
@@ -176,12 +176,11 @@ func OwnFinalizers(gr schema.GroupResource, finalizers []string) []string {
 	return out
 }
 
-// FinalizersFor says what the object that a CREATE or UPDATE leaves behind is to carry; back-fill
-// asks it of what exists, as of an UPDATE that changes nothing. With errors there are policies that
-// could not be judged, and might have their say: what is not wanted then is not to be taken off
-// either.
+// FinalizersFor returns what the object after a CREATE or UPDATE must carry. Back-fill asks it
+// about stored objects, as for an UPDATE that changes nothing. If there are errors, policies could
+// not be judged that might want the finalizer, so it must not be removed either.
 func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
-	q.Part = "" // what an object carries is decided by all policies
+	q.Part = "" // all policies decide what an object carries
 	v := verdict{set: s, q: &q}
 	asDelete := q.asDelete()
 	ask := s.askDeletions(asDelete, &v)
@@ -210,7 +209,7 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 	return m
 }
 
-// addsFinalizer tells whether some delete of such an object would have to be carried out by Weir.
+// addsFinalizer reports whether Weir would have to carry out some delete of such an object.
 func (d *deletion) addsFinalizer(gr schema.GroupResource) bool {
 	p := d.propagation
 	switch {
@@ -236,7 +235,7 @@ func addFinalizers(o object, names []string) []PatchOperation {
 	return out
 }
 
-// setFinalizers replaces all of them.
+// setFinalizers replaces all finalizers.
 func setFinalizers(o object, names []string) []PatchOperation {
 	list := make([]any, len(names))
 	for i, n := range names {
@@ -255,20 +254,20 @@ func addAnnotation(o object, key, value string) PatchOperation {
 	return PatchOperation{Op: "add", Path: annotationPath(key), Value: value}
 }
 
-// annotationPath is the JSON pointer to an annotation.
+// annotationPath returns the JSON pointer to an annotation.
 func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// ArmedAt is how the time at which the finalizer was added is written.
+// ArmedAt formats the time at which the finalizer was added.
 func ArmedAt(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// armedSkew is how far the clock of whoever wrote a time may be ahead of the one it is read by.
+// armedSkew is how far the clock of a time's writer may be ahead of the reader's.
 const armedSkew = 10 * time.Second
 
-// Armed reads the time at which the finalizer was added. Whoever may edit the object can write
-// anything there: what is no time, or one that is still to come, counts as not written, since
-// otherwise no client could delete the object for as long as it says.
+// Armed parses the time at which the finalizer was added. Any user who may edit the object can
+// write it, so a malformed time, or one in the future, counts as absent: otherwise no client could
+// delete the object until then.
 func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || !now.IsZero() && at.After(now.Add(armedSkew)) {
@@ -277,8 +276,8 @@ func Armed(text string, now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// ArmedSince is how long ago an object got the finalizer after it had been made; false if it never
-// was, or it is not known when.
+// ArmedSince returns how long ago an object got the finalizer after its creation; false if it never
+// did, or the time is not known.
 func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	at, ok := Armed(object(obj).annotation(v1beta1.ArmedAtAnnotation), now)
 	if !ok || !object(obj).hasFinalizer() {
@@ -287,15 +286,15 @@ func ArmedSince(obj map[string]any, now time.Time) (time.Duration, bool) {
 	return max(0, now.Sub(at)), true
 }
 
-// misarmed tells whether an object says of its finalizer what cannot be believed: the time is then
-// written again, once.
+// misarmed reports whether the time of an object's finalizer cannot be right: it is then written
+// again, once.
 func misarmed(o object, now time.Time) bool {
 	text := o.annotation(v1beta1.ArmedAtAnnotation)
 	_, ok := Armed(text, now)
 	return text != "" && !ok
 }
 
-// removeFinalizers goes from the last to the first, so that the places of the others hold.
+// removeFinalizers goes from last to first, so that the indexes of the others stay valid.
 func removeFinalizers(o object, names []string) []PatchOperation {
 	var out []PatchOperation
 	for i, f := range slices.Backward(o.finalizers()) {
@@ -309,33 +308,32 @@ func removeFinalizers(o object, names []string) []PatchOperation {
 // Enforcement is how the controller carries out the deletion of an object with the finalizer.
 type Enforcement struct {
 	Propagation v1beta1.PropagationPolicy
-	// By is the policy that says so; empty where none does any more.
+	// By is the policy that says so; "" if none does any more.
 	By         string
 	dependents *v1beta1.Propagation
-	// Limit holds the deletion if more would also be deleted; nil: none does.
+	// Limit holds the deletion if more would also be deleted; nil for none.
 	Limit *Limit
-	// Archive has the object, and what goes with it, recorded before it goes; nil: none does.
+	// Archive has the object, and what goes with it, recorded before it goes; nil for none.
 	Archive *Archiving
-	// Errors are policies that could not be judged. Undecided are deletions that one of them, with
-	// failurePolicy Fail, may want to go another way.
+	// Errors are policies that could not be judged. Undecided is set if one of them has
+	// failurePolicy Fail, and may want the deletion carried out another way.
 	Errors    []PolicyError
 	Undecided bool
 }
 
-// KeepsSome tells whether dependents of some resources are kept though others are deleted.
+// KeepsSome reports whether dependents of some resources are kept though others are deleted.
 func (s Enforcement) KeepsSome() bool { return keepsSome(s.dependents) }
 
-// Keeps tells whether dependents of a resource are kept, and lose their reference to the owner.
+// Keeps reports whether dependents of a resource are kept, and lose their reference to the owner.
 func (s Enforcement) Keeps(gr schema.GroupResource) bool {
 	return s.Propagation == v1beta1.Orphan || keptBy(s.dependents, gr)
 }
 
-// Enforce says how the deletion of a terminating object is carried out. The question is that of its
-// DELETE, with the object as it is now as OldObject, and no one as User: what was asked is in its
-// finalizers.
+// Enforce returns how the deletion of a terminating object is carried out. The question is its
+// DELETE, with the present object as OldObject, and no User: the finalizers say what was asked for.
 func (s *Set) Enforce(q Question) Enforcement {
 	q.Operation, q.Object, q.object, q.Options, q.anyUser = Delete, nil, nil, nil, true
-	q.Part = "" // what an object carries is decided by all policies
+	q.Part = "" // all policies decide what an object carries
 	v := verdict{set: s, q: &q}
 	ask := s.askDeletions(&q, &v)
 	by, _ := s.propagating(&q, ask, false)

@@ -8,23 +8,22 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// definitions are no roots of a brake: the API server itself deletes the objects of one that
-// terminates, whatever holds it.
+// definitions are never roots of a brake: the API server itself deletes the objects of a
+// terminating definition, whatever holds it.
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// brakes tells whether a brake can apply to a resource: Weir's finalizer is what holds.
+// brakes reports whether a brake can apply to a resource: Weir's finalizer holds the objects.
 func brakes(gr schema.GroupResource) bool { return propagates(gr) && gr != definitions }
 
-// Limit is how many objects may be deleted because of a deletion before it is held, and the policy
-// that says so.
+// Limit is how many objects may be deleted because of a deletion before it is held, and by which
+// policy.
 type Limit struct {
 	Most int
 	By   string
 }
 
-// braking is the policy with the least limit among those that match whose brake holds; nil if there
-// is none. trial is that among those on trial, if its limit is less still; only looked for with
-// trials.
+// braking returns the matching policy with the least limit; nil if there is none. With trials,
+// trial is the one with the least limit among those on trial, if that is less still.
 func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
 	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
 		return nil, nil
@@ -47,8 +46,8 @@ func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *comp
 	return by, trial
 }
 
-// brake finds the policy that may hold a deletion, and tells the user if it will: no client waits
-// for what a person has to decide. Refused is only what nothing could hold.
+// brake returns the policy that may hold a deletion, and tells the user if it will: no client waits
+// for a person's decision. It refuses only what nothing could hold.
 func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
 	if w.policy == v1beta1.Orphan {
 		return nil, false
@@ -86,12 +85,12 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)
 }
 
-// exceeds says how much would go, and how much may.
+// exceeds says how much would also be deleted, and how much the policy allows.
 func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
 	return fmt.Sprintf("%s would also be deleted, and the policy allows %s without a decision: %s", objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
 }
 
-// beginsAtOnce tells whether a garbage collector that is not Weir would begin with all dependents
+// beginsAtOnce reports whether a garbage collector other than Weir would begin with all dependents
 // when it sees the deletion, whatever holds the object.
 func (w propagation) beginsAtOnce(q *Question) bool {
 	foreground := w.asked == v1beta1.Foreground || w.asked == "" && w.byDefault == v1beta1.Foreground
@@ -99,7 +98,7 @@ func (w propagation) beginsAtOnce(q *Question) bool {
 	return foreground && !waits
 }
 
-// warnOfBrake finds what the brake of a policy cannot hold.
+// warnOfBrake warns of what the policy's brake cannot hold.
 func (c *compiled) warnOfBrake() {
 	if c.about(definitions) && namesResource(c.resources, definitions) {
 		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: when one is deleted, the API server itself deletes its objects. Use protection.maxDependents", definitions))

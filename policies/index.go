@@ -8,9 +8,9 @@ import (
 
 // index finds the policies about a resource without asking each.
 type index struct {
-	// exact holds, for every resource that some policy spells out, all policies about it.
+	// exact holds, for every resource that some policy names, all policies about it.
 	exact     map[schema.GroupResource][]*compiled
-	wildcards []*compiled // whose rules have a '*': they have to be asked
+	wildcards []*compiled // policies with a '*', which must be asked
 	all       []*compiled
 	// shared are the expressions that several policies have.
 	shared cel.Shared
@@ -42,8 +42,8 @@ func naming(list []*compiled, gr schema.GroupResource) []*compiled {
 	return out
 }
 
-// about are the policies about a resource, in the order of the index. They are not to be written
-// to.
+// about returns the policies about a resource, in the order of the index. The caller must not
+// change the slice.
 func (x *index) about(gr schema.GroupResource) []*compiled {
 	if l, ok := x.exact[gr]; ok {
 		return l
