@@ -315,7 +315,7 @@ func (s *propagator) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holdLocked(uid)
-	if m == nil || h.seen == nil || follow.VersionNumber(h.seen.ResourceVersion) < follow.VersionNumber(m.ResourceVersion) {
+	if m == nil || h.seen == nil || graph.VersionNumber(h.seen.ResourceVersion) < graph.VersionNumber(m.ResourceVersion) {
 		h.seen = m
 	}
 }

@@ -95,7 +95,7 @@ func (f *Feed) Replace(_ []any, resourceVersion string) error {
 	}
 	f.coming = nil
 	f.Store.complete(f.Kind)
-	f.Reached.Store(VersionNumber(resourceVersion))
+	f.Reached.Store(graph.VersionNumber(resourceVersion))
 	f.level(c.number)
 	for _, m := range c.changed {
 		f.notify(m)
@@ -106,7 +106,7 @@ func (f *Feed) Replace(_ []any, resourceVersion string) error {
 // UpdateResourceVersion notes how far the watch has come: with each event, once the graph has it,
 // and about once a minute by a bookmark.
 func (f *Feed) UpdateResourceVersion(resourceVersion string) {
-	f.Reached.Store(VersionNumber(resourceVersion))
+	f.Reached.Store(graph.VersionNumber(resourceVersion))
 }
 
 // Resync does nothing: nothing is delivered twice.

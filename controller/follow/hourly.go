@@ -34,7 +34,7 @@ type fault struct {
 // faultOf returns what the graph has wrong about an object of a list, if the watch had come past
 // its version; none if it is right.
 func faultOf(g *graph.Graph, o *graph.Object, upTo uint64) []fault {
-	if v := VersionNumber(o.ResourceVersion); v == 0 || v > upTo {
+	if v := graph.VersionNumber(o.ResourceVersion); v == 0 || v > upTo {
 		return nil
 	}
 	switch g.Compare(o) {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
@@ -70,7 +71,7 @@ func (f *follower) pages(ctx context.Context, c *coming, limit int64) (version s
 // its kind.
 func (f *follower) contradicted(c *coming, version string) error {
 	why := c.why
-	if v, seen := VersionNumber(version), f.Reached.Load(); why == "" && v != 0 && v < seen {
+	if v, seen := graph.VersionNumber(version), f.Reached.Load(); why == "" && v != 0 && v < seen {
 		why = fmt.Sprintf("resourceVersion %d, and it was %d before", v, seen)
 	}
 	if why == "" {

@@ -49,7 +49,7 @@ type showing struct {
 // resourceVersion, or count as broken, which the graph knows. If not, that is being found out, and
 // the caller asks again soon.
 func (w *Watcher) Shown(o graph.Ref) bool {
-	s, to := &w.showing, VersionNumber(o.ResourceVersion)
+	s, to := &w.showing, graph.VersionNumber(o.ResourceVersion)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if to <= s.upTo {
@@ -163,7 +163,7 @@ func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) stri
 		return ""
 	}
 	list, listErr := f.resource.List(within, metav1.ListOptions{Limit: 1})
-	if listErr == nil && VersionNumber(list.ResourceVersion) < to {
+	if listErr == nil && graph.VersionNumber(list.ResourceVersion) < to {
 		return ""
 	}
 	return fmt.Sprintf("it does not show what was written until resourceVersion %d: %v", to, err)

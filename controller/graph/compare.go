@@ -19,16 +19,17 @@ func (g *Graph) Compare(o *Object) Standing {
 	if id == 0 {
 		return Missing
 	}
-	mine, live := g.nodes.at(id).version, number(o.ResourceVersion)
+	mine, live := g.nodes.at(id).version, VersionNumber(o.ResourceVersion)
 	if mine != 0 && live != 0 && (mine < live || mine == live && !g.Shows(o)) {
 		return Different
 	}
 	return Level
 }
 
-// number returns a resourceVersion as a number; 0 if it is none.
-func number(version string) uint64 {
-	v, err := strconv.ParseUint(version, 10, 64)
+// VersionNumber returns a resourceVersion as a number, which orders the events of one kind; 0 if it
+// is none.
+func VersionNumber(resourceVersion string) uint64 {
+	v, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/archive"
-	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
@@ -117,7 +116,7 @@ func (r *reading) changed() (map[place][]graph.Ref, error) {
 		if i > 0 && !r.Archive.Records(ref.Kind) {
 			continue
 		}
-		if version, read := r.got[ref.UID]; !read || version < follow.VersionNumber(ref.ResourceVersion) {
+		if version, read := r.got[ref.UID]; !read || version < graph.VersionNumber(ref.ResourceVersion) {
 			at := place{ref.Kind, ref.Namespace}
 			changed[at] = append(changed[at], ref)
 		}
@@ -167,7 +166,7 @@ func (r *reading) take(kind schema.GroupResource, raw json.RawMessage, wanted ma
 	}
 	delete(wanted, m.UID)
 	_, again := r.got[m.UID]
-	r.got[m.UID] = follow.VersionNumber(m.ResourceVersion)
+	r.got[m.UID] = graph.VersionNumber(m.ResourceVersion)
 	gvk := r.Requester.KindOf(kind)
 	if m.Kind == "" {
 		head := fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, gvk.Kind, gvk.GroupVersion().String())
