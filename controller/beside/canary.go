@@ -24,40 +24,40 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// DefaultStands is how long a canary must stand before no other collector is believed to work. It
-// goes on standing, and tells of one that took longer.
+// DefaultStands is how long a canary must stand before Weir concludes that no other collector
+// works. It is kept after that, and shows one that took longer.
 const DefaultStands = policies.CanaryStands
 
 const (
-	firstLook, mostLook = 50 * time.Millisecond, time.Second // between looks at a canary that is expected to go
-	// calmLook is between two looks while Weir collects: a request each.
+	firstLook, mostLook = 50 * time.Millisecond, time.Second // between reads of a canary that is expected to go
+	// calmLook is between two reads while Weir collects: a request each.
 	calmLook = 10 * time.Second
-	// failureRetry is how soon a request that failed is made again.
+	// failureRetry is how soon a failed request is repeated.
 	failureRetry   = 5 * time.Second
 	requestTimeout = 10 * time.Second
 )
 
-// Absent is the owner of every canary: an object with it alone is garbage. The API server chooses
-// uids at random, so no object ever has this one.
+// Absent is the owner of every canary. An object with no other owner is garbage. The API server
+// chooses uids at random, so no object ever has this one.
 var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1beta1.CollectorCanaryOwner}
 
-// Reporter tells users of the canary.
+// Reporter reports to users what the canary shows.
 type Reporter interface {
-	// OtherCollector says in an Event on the canary that another collector works, or that this
-	// cannot be determined.
+	// OtherCollector sends an Event on the canary that another collector works, or that this is not
+	// known.
 	OtherCollector(canary graph.Ref, text string)
-	// CollectorSilent says that the built-in collector does not work, and that it does again.
+	// CollectorSilent reports that the built-in collector does not work, or works again.
 	CollectorSilent(canary graph.Ref, silent bool, text string)
 }
 
-// Options are what a Canary needs to know.
+// Options are the options of New.
 type Options struct {
 	ConfigMaps typedcorev1.ConfigMapInterface // of Namespace
 	Namespace  string
 	Stands     time.Duration    // DefaultStands if 0
 	Now        func() time.Time // the API server's clock
-	// Once has Await give up as soon as another collector is seen: for a process that a person has
-	// started, and looks at.
+	// Once: Await gives up as soon as another collector is seen. It is for a process that a person has
+	// started, and watches.
 	Once bool
 	// Collects says so of this Weir on the canary, and how long that must stand. Beside the
 	// built-in collector it does not.
@@ -67,23 +67,23 @@ type Options struct {
 	Log      logr.Logger
 }
 
-// Canary is the ConfigMap, and what it has told.
+// Canary is the ConfigMap, and what it has shown.
 type Canary struct {
 	Options
 	metrics *metrics
 	other   atomic.Bool // another collector was found, and no canary has stood since
 }
 
-// New makes one. Nothing is sent yet.
+// New returns a Canary. It sends nothing.
 func New(o Options) *Canary {
 	o.Stands = cmp.Or(o.Stands, DefaultStands)
 	return &Canary{Options: o, metrics: newMetrics(o.Registry)}
 }
 
-// Waits tells whether Await waits for the end of another collector, which it has found.
+// Waits reports whether Await waits for the end of another collector, which it has found.
 func (c *Canary) Waits() bool { return c.other.Load() }
 
-// Is tells whether an object is the canary, which Weir leaves alone.
+// Is reports whether an object is the canary, which Weir does not collect.
 func (c *Canary) Is(ref graph.Ref) bool {
 	return ref.Name == v1beta1.CollectorCanary && ref.Namespace == c.Namespace && ref.Kind == kinds.ConfigMaps
 }
@@ -97,11 +97,11 @@ type fate uint8
 
 const (
 	stands  fate = iota
-	deleted      // it is gone, or being deleted
-	changed      // it is not garbage any more, and tells nothing
+	deleted      // it is gone, or terminates
+	changed      // it is not garbage any more, and shows nothing
 )
 
-// look reads a canary.
+// look reads a canary, and returns what has become of it.
 func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -117,20 +117,20 @@ func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
 	return stands, nil
 }
 
-// IsGarbage tells whether a garbage collector would delete an object for sure: its only owner is
-// the one that never existed.
+// IsGarbage reports whether any garbage collector would delete an object: its only owner is the one
+// that never existed.
 func IsGarbage(cm *corev1.ConfigMap) bool {
 	return equality.Semantic.DeepEqual(cm.OwnerReferences, []metav1.OwnerReference{Absent})
 }
 
-// planted is a canary that stands, and since when at least.
+// planted is a canary that exists, and since when at least.
 type planted struct {
 	uid   types.UID
 	since time.Time
 }
 
-// plant returns the canary, and a new one where there is none, or one that says something else of
-// who collects: the webhook goes by that.
+// plant returns the canary. It creates a new one if there is none, or if the existing one says
+// something else about who collects, which the webhook reads.
 func (c *Canary) plant(ctx context.Context) (planted, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -167,8 +167,8 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	return planted{made.UID, time.Now()}, nil
 }
 
-// uproot deletes a canary at once: no finalizer on it is of use to anybody, and it would hold up
-// the next.
+// uproot deletes a canary at once, with its finalizers: they are of no use, and would hold up the
+// next canary.
 func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	if live.DeletionTimestamp == nil {
 		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
@@ -186,8 +186,8 @@ func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	return nil
 }
 
-// goes looks at a canary for a time, ever more rarely. It tells what has become of it, as seen by
-// the last look.
+// goes reads a canary for a time, ever more rarely, and returns what has become of it by the last
+// read.
 func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most time.Duration) (fate, error) {
 	until := time.Now().Add(within)
 	for every := first; ; every = min(2*every, most) {
@@ -202,9 +202,9 @@ func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most ti
 	}
 }
 
-// Await returns when no other collector works: a canary has stood for long enough. It returns an
-// error when ctx ends first, and ErrOther if another collector works and Once is set; without that
-// it waits until none does.
+// Await returns nil when no other collector works, because a canary has stood for long enough. It
+// returns an error if ctx ends first, and ErrOther if another collector works and Once is set.
+// Without Once it waits until none does.
 func (c *Canary) Await(ctx context.Context) error {
 	var said string
 	for told := false; ; {
@@ -237,8 +237,8 @@ func (c *Canary) Await(ctx context.Context) error {
 	}
 }
 
-// alone tells whether the canary stands for long enough. One that has stood before, for another
-// replica, need not do it again.
+// alone reports whether the canary stands for long enough. One that has stood before, for another
+// replica, need not stand again.
 func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 	p, err := c.plant(ctx)
 	if err != nil {
@@ -252,8 +252,8 @@ func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 }
 
 // Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary
-// that is deleted once may have been by hand, or missing in a backup that was restored; of a
-// collector the next one is deleted, too.
+// that is deleted once may have been deleted by hand, or be missing in a restored backup; a
+// collector deletes the next one, too.
 func (c *Canary) Watch(ctx context.Context) error {
 	for {
 		p, err := c.plant(ctx)
@@ -277,7 +277,7 @@ func (c *Canary) Watch(ctx context.Context) error {
 	}
 }
 
-// replant plants a canary where one was deleted.
+// replant creates a canary where one was deleted.
 func (c *Canary) replant(ctx context.Context) error {
 	uid, alone, err := c.alone(ctx)
 	if err != nil {
@@ -291,7 +291,7 @@ func (c *Canary) replant(ctx context.Context) error {
 	return nil
 }
 
-// ErrOther says that another garbage collector works.
+// ErrOther: another garbage collector works.
 var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
 	"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers (* by default), or run weir with --mode companion; " +
 	"--beside-builtin has weir collect beside it")

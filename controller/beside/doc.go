@@ -1,14 +1,14 @@
-// Package beside tells whether another garbage collector works in the cluster, beside Weir. It
-// keeps a ConfigMap, the canary, whose owner never existed: any garbage collector deletes it, and
-// Weir alone does not. In replace mode nothing is collected before the canary has stood for a
-// while, and Weir ends when another collector deletes it later. In companion mode a new canary
-// every minute tells whether the built-in collector works, and how long it takes.
+// Package beside finds out whether another garbage collector works in the cluster. It keeps a
+// ConfigMap, the canary, whose owner never existed: any garbage collector but Weir deletes it. In
+// replace mode nothing is collected before the canary has stood for a while, and Weir ends when
+// another collector deletes it later. In companion mode a new canary every minute shows whether the
+// built-in collector works, and how long it takes.
 //
-// Two collectors that work on the same objects do no harm to what has a living owner. But they do
-// not agree on everything (docs/defects.md), what Weir keeps because it is in doubt the other
-// deletes, and no user finds out why.
+// Two collectors that work on the same objects do no harm to objects with a living owner. But they
+// do not agree on everything (docs/defects.md): the other one deletes what Weir keeps in doubt, and
+// no user finds out why.
 //
-// A Migration is the Lease under which Weir and a kube-controller-manager take turns.
+// A Migration is a Lease by which Weir and a kube-controller-manager take turns.
 //
 // Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure
 // run until their context ends, one caller at a time.

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// every is between two canaries in companion mode: a minute. So long a collector may take that
-// works.
+// every returns the time between two canaries in companion mode: a minute. A collector that works
+// may take that long.
 func (c *Canary) every() time.Duration { return 6 * c.Stands }
 
-// Measure plants a canary every minute, and tells whether the built-in collector deletes it, and
-// after what time, until ctx ends. Collectors that were silent for weeks were found by full disks
+// Measure creates a canary every minute until ctx ends, and reports whether, and after what time,
+// the built-in collector deletes it. Collectors that were silent for weeks were found by full disks
 // (kubernetes/kubernetes#60037).
 func (c *Canary) Measure(ctx context.Context) {
 	silent := false
@@ -38,7 +38,7 @@ func (c *Canary) Measure(ctx context.Context) {
 	}
 }
 
-// measure waits for the end of one canary. One that a collector left goes on being waited for.
+// measure waits for the end of one canary. It goes on waiting for one that a collector left.
 func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error) {
 	p, err := c.plant(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error)
 	}
 	is, err := c.goes(ctx, p.uid, c.every()-time.Since(p.since), firstLook, mostLook)
 	took := time.Since(p.since)
-	if err != nil || is == changed { // the next one tells
+	if err != nil || is == changed { // the next one shows it
 		return was, err
 	}
 	silent = is == stands

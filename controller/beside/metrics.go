@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics have no series before something is known: a zero would say something.
+// metrics have no series before something is known: a zero would be a claim.
 type metrics struct {
 	other, alive, lag *prometheus.GaugeVec
 }
@@ -35,7 +35,7 @@ const (
 	unknown = "unknown"
 )
 
-// untold shows whether it cannot be told what another does.
+// untold sets whether it is unknown if another collector works.
 func (m *metrics) untold(is bool) {
 	if is {
 		m.other.WithLabelValues(unknown).Set(1)

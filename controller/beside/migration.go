@@ -17,39 +17,39 @@ import (
 	"github.com/weir-dev/weir/controller/leases"
 )
 
-// Migration is a Lease that whoever collects holds: Weir, or a kube-controller-manager that has its
-// two controllers wait for it (--enable-leader-migration). So one of them collects, and when it
-// ends the other begins. See
+// Migration is a Lease that the collector holds: Weir, or a kube-controller-manager that has its
+// two controllers wait for it (--enable-leader-migration). One of them collects, and when it ends
+// the other begins. See
 // https://kubernetes.io/docs/tasks/administer-cluster/controller-manager-leader-migration/.
 type Migration struct {
 	vacancy *leases.Vacancy
-	// lasts is how long the Lease is valid without renewal where this process holds it.
+	// lasts is how long the Lease is valid without renewal when this process holds it.
 	lasts time.Duration
 	log   logr.Logger
 	waits atomic.Bool
 }
 
-// NewMigration makes one of a Lease. lasts is how long that is valid without renewal where this
+// NewMigration returns a Migration. lasts is how long the Lease is valid without renewal when this
 // process holds it: about the longest time in which no process collects.
 func NewMigration(lock resourcelock.Interface, lasts time.Duration, log logr.Logger) *Migration {
 	return &Migration{vacancy: leases.NewVacancy(lock, "the migration Lease", log), lasts: lasts, log: log}
 }
 
-// Showing is told of each object that a watch shows, so that a change of the Lease is seen at once.
-// Without it Hold sees one a second late.
+// Showing is called with each object that a watch shows, so that a change of the Lease is seen at
+// once. Without it Hold sees one a second late.
 func (m *Migration) Showing(o *graph.Object) { m.vacancy.Showing(o) }
 
-// ErrMigrationLease ends what is done under the Lease: another process may hold it now.
+// ErrMigrationLease ends the work under the Lease: another process may hold it now.
 var ErrMigrationLease = errors.New("the migration Lease was lost")
 
-// Waits tells whether another process holds the Lease, so that Hold waits.
+// Waits reports whether Hold waits because another process holds the Lease.
 func (m *Migration) Waits() bool { return m.waits.Load() }
 
-// Hold waits for the Lease, does the work while it has it, and gives it back when the work has
-// ended. The context of the work ends when ctx does, or when the Lease is lost: then Hold returns
-// ErrMigrationLease, unless the work returns an error of its own.
+// Hold waits for the Lease, calls work while it holds it, and gives it back after that. The context
+// of work ends when ctx does, or when the Lease is lost. Then Hold returns ErrMigrationLease,
+// unless work returns an error of its own.
 func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) error {
-	held := make(chan context.Context, 1)            // that of the Lease
+	held := make(chan context.Context, 1)            // the context of the Lease
 	lock := leases.NewElected(m.vacancy, m.lasts/15) // its first Get waits until no other process holds the Lease
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		// The elector would give the Lease back before it says that it is lost, and take its time.
@@ -62,7 +62,7 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	if err != nil {
 		return fmt.Errorf("set up the migration Lease %s: %w", lock.Describe(), err)
 	}
-	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // it is kept until the work has ended
+	electing, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // the Lease is kept until work has ended
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -85,8 +85,8 @@ func (m *Migration) Hold(ctx context.Context, work func(context.Context) error) 
 	}
 }
 
-// under does the work until ctx ends, or the Lease is lost, or another process has taken it: the
-// elector would go on for a while then.
+// under calls work until ctx ends, the Lease is lost, or another process has taken it, after which
+// the elector would go on for a while.
 func (m *Migration) under(ctx, leading context.Context, taken <-chan struct{}, work func(context.Context) error) error {
 	working, stop := context.WithCancel(ctx)
 	defer context.AfterFunc(leading, stop)()
@@ -107,7 +107,7 @@ func (m *Migration) under(ctx, leading context.Context, taken <-chan struct{}, w
 	return err
 }
 
-// giveBack has the next one not wait until the Lease is over.
+// giveBack releases the Lease, so that the next holder need not wait until it expires.
 func (m *Migration) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
