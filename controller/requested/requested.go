@@ -1,16 +1,15 @@
-// Package requested remembers, in a process that answers admission reviews, whose request it was
-// that an object be deleted, and says so on the object once the watch has shown that it was.
+// Package requested remembers, in a process that answers admission reviews, which user requested the
+// deletion of an object, and reports that on the object once the watch has shown the deletion.
 //
-// A review is hearsay: whoever knows the webhook's path and reaches its port can send one. So
-// nothing is written on its word: what is told is that an object was deleted, which a watch has
-// shown, as the graph knows its name, and beside that who asked, as the review said. It is
-// evidence; the proof is the audit log of the API server.
+// A review is not proof: any client that knows the webhook's path and reaches its port can send one.
+// So nothing is reported on its word alone. A watch has shown that the object was deleted, the graph
+// has its name, and only the user is as the review said. Proof is the audit log of the API server.
 //
-// Whoever may delete in one namespace, or objects of one kind that have none, may do so often: each
-// of them has a part of what is remembered and told, and no more of it.
+// Users who may delete in one namespace, or cluster-scoped objects of one kind, may do so often. So
+// each namespace, and each such kind, has its part of what is remembered and reported.
 //
-// Goroutines: none. Locks: one, which is held while maps of bounded size are read, once a minute as
-// a whole.
+// Goroutines: none. Locks: one, which is held while maps of bounded size are read; once a minute all
+// of them are.
 package requested
 
 import (
@@ -33,41 +32,41 @@ import (
 )
 
 const (
-	// mostParts is how many places have a part at the same time.
+	// mostParts is how many origins have a part at the same time.
 	mostParts = 1000
-	// remembered is for how long a request is: the API server gives up on a DELETE after 34 s (RB
-	// 6.18).
+	// remembered is how long a request is remembered. The API server gives up on a DELETE after 34 s
+	// (RB 6.18).
 	remembered = time.Minute
-	// mostUsers is how many users are named who asked for the same, and mostName how much of a
-	// name, in bytes.
+	// mostUsers is how many users are named who requested the same, and mostName how many bytes of a
+	// name.
 	mostUsers, mostName = 3, 256
-	// EventsASecond are written, after eventsAtOnce: so many requests are remembered.
+	// EventsASecond and eventsAtOnce limit the requests that are remembered, and so the Events.
 	EventsASecond = 10
 	eventsAtOnce  = 500
-	// ofPartASecond, after ofPartAtOnce, are of one part.
+	// ofPartASecond and ofPartAtOnce limit those of one part.
 	ofPartASecond, ofPartAtOnce = 1, 50
 )
 
-// namespaces take along what is in them, whatever depends on them.
+// namespaces take their content along, whether or not anything depends on them.
 var namespaces = schema.GroupResource{Resource: "namespaces"}
 
 // Record remembers requests.
 type Record struct {
 	find       func(types.UID) (graph.View, bool)
 	limit      *rate.Limiter
-	open       atomic.Int64 // how many are remembered: most of the time none is
+	open       atomic.Int64 // how many are remembered, mostly 0
 	unreported prometheus.Counter
 
 	mu    sync.Mutex
-	say   func(v graph.View, text string) // nil: nothing is told, and nothing is remembered
+	say   func(v graph.View, text string) // nil: nothing is reported or remembered
 	of    map[types.UID]*request
-	parts map[origin]*rate.Limiter // what each origin has of the bounds
+	parts map[origin]*rate.Limiter // the limit of each origin
 }
 
-// origin is where the objects of a part are: a namespace, or outside of all, a kind.
+// origin is the namespace of objects, or the kind of cluster-scoped ones. Each has a part.
 type origin struct {
 	namespace string
-	kind      schema.GroupResource // of objects without a namespace only
+	kind      schema.GroupResource // of cluster-scoped objects only
 }
 
 func originOf(v graph.View) origin {
@@ -77,7 +76,7 @@ func originOf(v graph.View) origin {
 	return origin{kind: v.Kind}
 }
 
-// request is what was asked for one object.
+// request is who requested the deletion of one object.
 type request struct {
 	object graph.View
 	users  []string
@@ -85,7 +84,7 @@ type request struct {
 	at     time.Time
 }
 
-// New makes one that tells nothing yet. find finds an object in the graph.
+// New returns a Record that reports nothing before Tell. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{
 		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[origin]*rate.Limiter{},
@@ -102,15 +101,16 @@ func (r *Record) Describe(ch chan<- *prometheus.Desc) { r.unreported.Describe(ch
 // Collect implements prometheus.Collector.
 func (r *Record) Collect(ch chan<- prometheus.Metric) { r.unreported.Collect(ch) }
 
-// Tell has say be told of each object that was deleted, and by whose request. It must not block.
+// Tell sets the function that is called with each object that was deleted, and whose request it
+// was. It must not block.
 func (r *Record) Tell(say func(v graph.View, text string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.say = say
 }
 
-// Saw takes in a review of a DELETE that was let through: its user, and in words how it is carried
-// out. Only objects that take others along are remembered.
+// Saw records a review of a DELETE that was allowed, with its user, and how it is carried out in
+// words. Only objects whose deletion takes others along are remembered.
 func (r *Record) Saw(uid types.UID, user, how string) {
 	v, known := r.find(uid)
 	if !known || v.Deleting || v.Dependents == 0 && v.Kind != namespaces {
@@ -123,7 +123,7 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 		return
 	}
 	one := r.of[uid]
-	if one == nil || time.Since(one.at) > remembered { // or that one has failed
+	if one == nil || time.Since(one.at) > remembered { // or the earlier request has failed
 		if !r.allowLocked(originOf(v)) {
 			r.unreported.Inc()
 			return
@@ -137,7 +137,7 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 	}
 }
 
-// allowLocked tells whether one more request is remembered.
+// allowLocked reports whether one more request may be remembered.
 func (r *Record) allowLocked(from origin) bool {
 	part := r.parts[from]
 	if part == nil {
@@ -150,7 +150,7 @@ func (r *Record) allowLocked(from origin) bool {
 	return part.Allow() && r.limit.Allow()
 }
 
-// Deleted is told of each object that a watch has shown to terminate, or to be gone.
+// Deleted is called with each object that a watch has shown to terminate, or to be gone.
 func (r *Record) Deleted(uid types.UID) {
 	if r.open.Load() == 0 {
 		return
@@ -165,7 +165,7 @@ func (r *Record) Deleted(uid types.UID) {
 	}
 }
 
-// Run forgets requests by which nothing was deleted, until ctx ends.
+// Run forgets requests that deleted nothing, until ctx ends.
 func (r *Record) Run(ctx context.Context) error {
 	tick := time.NewTicker(remembered)
 	defer tick.Stop()
@@ -179,7 +179,7 @@ func (r *Record) Run(ctx context.Context) error {
 	}
 }
 
-// forget drops the requests that are old, and the parts that have all of theirs left.
+// forget drops old requests, and the limits of origins that have used nothing of them lately.
 func (r *Record) forget(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +188,7 @@ func (r *Record) forget(now time.Time) {
 	maps.DeleteFunc(r.parts, func(_ origin, part *rate.Limiter) bool { return part.TokensAt(now) >= ofPartAtOnce })
 }
 
-// String says whose request it was. Of several at the same time it is not known which one did it.
+// String returns the users. If there are several it is not known whose request it was.
 func (q *request) String() string {
 	by := strings.Join(q.users, " or ")
 	if len(q.users) == mostUsers {
@@ -197,7 +197,7 @@ func (q *request) String() string {
 	return fmt.Sprintf("deleted at the request of %s (%s)", by, q.how)
 }
 
-// short is a name in one line, and no more of it than mostName.
+// short returns a name in one line, and at most mostName bytes of it.
 func short(name string) string {
 	return words.Cut(words.Printable(name), mostName)
 }
