@@ -1,4 +1,4 @@
-// Package policyfacts tells policies what the ownership graph knows.
+// Package policyfacts answers policies' questions from the ownership graph.
 package policyfacts
 
 import (
@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// mostOfSome is how many references are looked at for Facts.Dependents, Catch and Depends: a
-	// millisecond.
+	// mostOfSome is how many references Facts.Dependents, Catch and Depends look at: a millisecond.
 	mostOfSome = 3_000
-	// referencesEach is how many more there may be for each object that is accepted to be deleted,
+	// referencesEach is how many more they look at for each object that is accepted to be deleted,
 	// too.
 	referencesEach = 8
 )
 
-// Of are what a graph knows. read calls back with the graph, and may lock it meanwhile:
-// microseconds, a millisecond where something is searched, and longer for Dependents where more is
-// accepted (100,000 references take 30 ms, measured), and for Digest, which walks over all that
-// would be deleted.
+// Of returns the facts that a graph knows. read calls back with the graph, and may lock it
+// meanwhile: for microseconds; for a millisecond if something is searched; longer for Dependents if
+// more is accepted (100,000 references take 30 ms, measured), and for Digest, which walks over all
+// that would be deleted.
 func Of(read func(func(*graph.Graph))) policies.Facts {
 	facts := policies.Facts{
 		Dependents: func(s policies.Search, accepted int) (also policies.AlsoDeleted, ok bool) {
@@ -83,7 +82,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 	return facts
 }
 
-// searching adds what is looked for in the graph.
+// searching adds the facts that search the graph.
 func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 	facts.Catch = func(uid types.UID, kept, wanted func(schema.GroupResource) bool) (catch policies.Catch) {
 		read(func(g *graph.Graph) {
@@ -104,8 +103,8 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 	}
 }
 
-// digestOf is the same for the same objects, whatever their order: ten bytes of their uids' hash.
-// Uids are the API server's to choose.
+// digestOf returns ten bytes of a hash of uids, which does not depend on their order. The API
+// server chooses uids, so nobody can choose a collision.
 func digestOf(uids []types.UID) string {
 	slices.Sort(uids)
 	hash := sha256.New()
