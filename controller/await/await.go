@@ -1,8 +1,8 @@
-// Package await has what goroutines of every room wait by: a time that may pass, a change that many
-// wait for, and a queue of what is to be done.
+// Package await has what goroutines of all packages wait for: a pause, a change that many wait for,
+// and the next item of a queue.
 //
-// A Change has a lock of its own, under which nothing is called. The goroutines of Work are joined
-// by whoever waits for their group. It imports nothing of ours.
+// A Change has a lock, under which nothing is called. The goroutines of Work are joined by their
+// group. The package imports no other package of Weir.
 package await
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Pause waits; an error, that of ctx, if ctx ends first.
+// Pause waits for d. It returns the error of ctx if that ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -23,14 +23,14 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Change tells any number of goroutines that something has changed. Whoever takes Next before
-// looking at it misses none. The zero value is ready; it must not be copied once it is in use.
+// Change tells any number of goroutines that something has changed. A goroutine that calls Next
+// before it looks misses no change. The zero value is ready. It must not be copied after first use.
 type Change struct {
 	mu   sync.Mutex
-	next chan struct{} // nil: it is not waited for
+	next chan struct{} // nil: nobody waits
 }
 
-// Next is a channel that the next Notify closes.
+// Next returns a channel that the next Notify closes.
 func (c *Change) Next() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Change) Next() <-chan struct{} {
 	return c.next
 }
 
-// Notify wakes all who have taken Next since the last one.
+// Notify closes the channel that Next has returned since the last Notify.
 func (c *Change) Notify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

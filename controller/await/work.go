@@ -6,9 +6,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Work takes what comes from a queue with n goroutines of a group, until the queue is shut down and
-// empty. What a queue holds is worked on by one of them at a time: what is added meanwhile comes
-// once more.
+// Work calls work with each item of a queue, in n goroutines of a group, until the queue is shut
+// down and empty. One goroutine at a time works on an item: if it is added meanwhile it comes
+// again.
 func Work[T comparable](group *sync.WaitGroup, n int, queue workqueue.TypedInterface[T], work func(T)) {
 	for range n {
 		group.Go(func() {
