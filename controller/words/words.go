@@ -1,5 +1,5 @@
-// Package words shows names and texts that others have chosen: on a screen, and in commands that
-// people paste.
+// Package words makes names and texts that users and webhooks have chosen safe to print, and to
+// paste in commands.
 //
 // The API server checks names of most kinds, but not those of RBAC objects, of owners in
 // references, or messages of webhooks: they may hold line breaks, sequences that a terminal obeys
@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable is a text in one line in which nothing moves the cursor: what cannot be seen is written
-// as Go writes it in a string.
+// Printable returns a text in one line in which nothing moves the cursor. Characters that cannot be
+// seen are escaped as in a Go string.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unseen) < 0 {
 		return text
@@ -34,7 +34,7 @@ func Printable(text string) string {
 
 func unseen(r rune) bool { return !strconv.IsPrint(r) }
 
-// Cut is a text, or its beginning where it has more bytes than most.
+// Cut returns a text, or its beginning if it has more bytes than most.
 func Cut(text string, most int) string {
 	const more = "…"
 	if len(text) <= most {
@@ -43,7 +43,7 @@ func Cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(more)], "") + more
 }
 
-// Count says how many there are of something: one is said of 1, and many of any other number.
+// Count returns a number with its noun: one for 1, and many for any other number.
 func Count[N int | int32 | int64](n N, one, many string) string {
 	if n == 1 {
 		many = one
@@ -52,15 +52,16 @@ func Count[N int | int32 | int64](n N, one, many string) string {
 }
 
 var (
-	// plain is a word that a shell leaves alone, and that is no flag, nor TYPE/NAME to kubectl.
+	// plain is a word that a shell does not change, and that is neither a flag nor TYPE/NAME to
+	// kubectl.
 	plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
-	// bare is one that may have slashes: the path of a file, an address.
+	// bare is such a word that may have slashes: a path, an address.
 	bare = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9._:/-]*$`)
 )
 
-// Shell is a text as one word of a command, in one line: what cannot be seen is written as
-// POSIX.1-2024 has it in $'…'. A shell that does not know that (dash) takes it as a word, too, of a
-// name that nothing has: no quote stands in it that could end it.
+// Shell returns a text as one word of a command, in one line. Characters that cannot be seen are
+// escaped in $'…', as POSIX.1-2024 has it. A shell that does not know that (dash) takes it as one
+// word, too, which is the name of nothing: it holds no quote that could end it.
 func Shell(text string) string {
 	switch {
 	case bare.MatchString(text):
@@ -84,8 +85,8 @@ func Shell(text string) string {
 	return "$'" + b.String() + "'"
 }
 
-// Object is how kubectl takes the object of a kind, in a command: TYPE NAME, or both in one word
-// where the name could be taken for something else.
+// Object returns how a command of kubectl names an object: TYPE NAME, or TYPE/NAME if the name
+// could be taken for something else.
 func Object(kind, name string) string {
 	if plain.MatchString(name) {
 		return kind + " " + name
