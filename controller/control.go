@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// controlObject is an object as /idle and /objects/UID tell of it.
+// controlObject is an object in the answers of /idle and /objects/UID.
 type controlObject struct {
 	Group      string   `json:"group"`
 	Version    string   `json:"version"`
@@ -27,13 +27,13 @@ func asControlObject(v graph.View) controlObject {
 		UID: string(v.UID), Finalizers: v.Finalizers}
 }
 
-// ControlHandler tells programs on this machine whether anything is left to do (/idle, see Idle), and
-// what is known of an object (/objects/UID). It does no authentication.
+// ControlHandler serves programs on this machine. /idle answers whether anything is left to do (see
+// Idle), and /objects/UID what is known of an object. It does no authentication.
 func (c *Controller) ControlHandler() http.Handler {
 	r := chi.NewRouter()
 	answer := func(w http.ResponseWriter, what any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(what) // who asked has gone
+		_ = json.NewEncoder(w).Encode(what) // on an error the client has gone
 	}
 	r.Get("/ready", func(w http.ResponseWriter, _ *http.Request) {
 		if err := c.Ready(); err != nil {

@@ -35,7 +35,7 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Defaults of Options, and where GraphHandler belongs on the metrics port.
+// Defaults of Options, and the path of GraphHandler on the metrics port.
 const (
 	DefaultNamespaceSyncs = namespaces.DefaultNamespaceSyncs
 	GraphPath             = follow.GraphPath
@@ -46,77 +46,75 @@ const (
 // ErrOtherCollector ends Lead in replace mode: another garbage collector works in the cluster.
 var ErrOtherCollector = beside.ErrOther
 
-// Options are what a Controller needs to know. The zero value of each field but Config is a
-// default.
+// Options are the options of New. The zero value of each field but Config is a default.
 type Options struct {
 	Config     *rest.Config
-	Ignored    []schema.GroupResource // kinds to leave alone, besides events
-	Namespaces int                    // most namespaces drained at once; 0: none is, another controller does it
-	// Companion leaves collecting to the built-in collectors: only what policies ask for is done.
-	// Of namespaces those are drained that a DrainPolicy selects; the namespace controller finds
-	// them empty.
+	Ignored    []schema.GroupResource // kinds that are left alone, besides events
+	Namespaces int                    // how many namespaces are drained at once; 0: another controller drains them
+	// Companion leaves collecting to the built-in collectors, and does only what policies ask for.
+	// Namespaces that a DrainPolicy selects are drained; the namespace controller finds them empty.
 	Companion bool
-	// Shadow sends nothing that changes anything: what Weir would collect is compared with what
-	// others do. What they have not done after ShadowLate, shadow.DefaultLate if 0, is a
-	// difference; ShadowReport is a file that tells. Namespaces, Companion, Policies, Webhooks and
-	// Canary are not looked at.
+	// Shadow sends no request that changes anything. What Weir would collect is compared with what
+	// others do. What they have not done after ShadowLate (shadow.DefaultLate if 0) is a difference,
+	// reported in the file ShadowReport. Namespaces, Companion, Policies, Webhooks and Canary have no
+	// effect.
 	Shadow       bool
 	ShadowLate   time.Duration
 	ShadowReport string
-	// Home is the namespace that Weir runs in, empty if it is in none. In replace mode it is not
+	// Home is the namespace that Weir runs in; empty if it is in none. In replace mode it is not
 	// drained: no process would be left to finish.
 	Home     string
-	Policies *live.State            // nil: there are none. Whoever made it runs it.
+	Policies *live.State            // nil: there are no policies. The caller runs it.
 	Webhooks *enforce.WebhookTarget // nil: another process writes the webhook configurations
-	Seals    namespaces.Sealer      // of waves; nil: there is no key, and what is written is believed
-	// Canary is where the object is that tells whether another garbage collector works; empty: that
-	// is not watched, nor is it recorded there which owners were seen to be deleted. In replace
-	// mode nothing is collected beside another. CanaryStands is how long it must stand,
-	// beside.DefaultStands if 0; with CanaryOnce Lead ends with ErrOtherCollector at once, instead
+	Seals    namespaces.Sealer      // seals waves; nil: there is no key, and any wave that is written is believed
+	// Canary is the namespace of the object that shows whether another garbage collector works, and of
+	// the record of owners that were seen to be deleted; empty: there is neither. In replace mode
+	// nothing is collected beside another collector. CanaryStands is how long the canary must stand
+	// (beside.DefaultStands if 0). With CanaryOnce Lead ends with ErrOtherCollector at once, instead
 	// of waiting until the other does not work.
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	// Migration is the Lease under which Weir, or a kube-controller-manager, collects: Lead waits
-	// for it, and not for the canary. nil: Weir does not share the work.
+	// Migration is the Lease under which Weir, or a kube-controller-manager, collects. Lead waits for
+	// it, and not for the canary. nil: Weir does not take turns.
 	Migration *beside.Migration
-	// Lease is that of the leader, which is told of what the watches show; nil: there is none.
+	// Lease is the leader's Lease. It is called with what the watches show; nil: there is none.
 	Lease *leases.Vacancy
-	// Brake limits what is deleted without having been asked for; the zero value limits nothing. In
-	// companion mode the built-in collector deletes, and is limited if BrakeUsers say who it is: a
-	// webhook refuses what Guard holds.
+	// Brake limits deletes that nobody was seen to ask for; the zero value limits nothing. In
+	// companion mode the built-in collector deletes, and is limited if BrakeUsers names it: a webhook
+	// refuses what Guard holds.
 	Brake      brake.Limits
 	BrakeUsers []string
-	// ArchiveBytes is how much all trees of deleted objects have together; 0: undo.DefaultMost.
+	// ArchiveBytes is how many bytes all trees of deleted objects may have; 0: undo.DefaultMost.
 	ArchiveBytes int64
-	Registry     prometheus.Registerer // where the metrics go; nowhere
+	Registry     prometheus.Registerer // of the metrics; nil: none
 	Log          logr.Logger           // discards by default
 }
 
-// Controller collects garbage in one cluster: it follows every kind, and while it leads, deletes
-// what nothing owns any more and honours foreground and orphan deletion.
+// Controller collects garbage in one cluster. It follows every kind. While it leads, it deletes
+// objects that have no owner left, and honours foreground and orphan deletion.
 type Controller struct {
 	*Following
 	reporter *events.Reporter
 	workers  *collect.Workers
-	drainer  *namespaces.Drainer // nil: another controller empties namespaces
+	drainer  *namespaces.Drainer // nil: another controller drains namespaces
 	enforced *enforce.Enforcer   // nil without policies
-	canary   *beside.Canary      // nil: it is not watched whether another collector works
+	canary   *beside.Canary      // nil: other collectors are not looked for
 	brake    *brake.Brake        // nil: nothing is held
-	shadow   *shadow.Shadow      // nil: what is decided is done
+	shadow   *shadow.Shadow      // nil: decisions are carried out
 	undo     *undo.Recorder      // nil: nothing is recorded
 	guard    func(context.Context, types.UID) string
 	collects bool
-	// alone returns when no other collector works, and watch when one begins to, nil where that is
-	// no matter. jobs are what who leads does besides.
+	// alone returns when no other collector works, and watch when one begins to; nil where that does
+	// not matter. jobs are the other work of a leader.
 	alone, watch func(context.Context) error
 	jobs         []func(context.Context)
-	began        atomic.Bool // Lead has
-	leads        atomic.Bool // its work has begun
+	began        atomic.Bool // Lead was called
+	leads        atomic.Bool // the work of the leader has begun
 	events       record.EventBroadcaster
 }
 
-// New prepares a Controller. Nothing is sent to the API server before Follow.
+// New returns a Controller. It sends nothing to the API server before Follow.
 func New(o Options) (*Controller, error) {
 	following, err := NewFollowing(o)
 	if err != nil {
@@ -145,7 +143,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// inShadow prepares to decide, and to send nothing.
+// inShadow sets up shadow mode: decisions are made, and nothing is sent.
 func (c *Controller) inShadow() {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{
@@ -159,7 +157,7 @@ func (c *Controller) inShadow() {
 	c.jobs = append(c.jobs, c.shadow.Run)
 }
 
-// replace prepares to collect in place of the built-in collector.
+// replace sets up replace mode: Weir collects in place of the built-in collector.
 func (c *Controller) replace() error {
 	c.collects = true
 	if c.options.Canary != "" {
@@ -172,8 +170,8 @@ func (c *Controller) replace() error {
 	return c.act(c.options.Brake)
 }
 
-// companion prepares to do what policies ask for, beside the built-in collector. What that deletes
-// is limited where it is known who it is.
+// companion sets up companion mode: Weir does what policies ask for, beside the built-in collector.
+// Deletes of that one are limited if its users are known.
 func (c *Controller) companion() error {
 	if c.options.Canary != "" {
 		c.canary = c.newCanary()
@@ -192,7 +190,7 @@ func (c *Controller) companion() error {
 	return nil
 }
 
-// act prepares what changes anything; limits are those of what is inferred.
+// act sets up the parts that change anything; limits are those of inferred deletes.
 func (c *Controller) act(limits brake.Limits) (err error) {
 	o := c.options
 	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
@@ -234,24 +232,24 @@ func (c *Controller) act(limits brake.Limits) (err error) {
 	return nil
 }
 
-// others tells which objects are not the collector's to delete.
+// others reports whether an object is not the collector's to delete.
 func (c *Controller) others(ref graph.Ref, awaited bool) bool {
 	return c.drainer != nil && c.drainer.Deletes(ref, awaited) || c.canary != nil && c.canary.Is(ref)
 }
 
-// work makes the workers, which have something to do when who leads begins if they run.
+// work makes the workers. If runs, they run while this process leads.
 func (c *Controller) work(w collect.Options, runs bool) {
 	w.Store, w.Requester, w.Reporter = c.store, c.requester, c.reporter
 	w.Registry, w.Log = c.options.Registry, c.options.Log
 	c.workers = collect.New(w)
 	if runs {
-		// As many again as there are places: requests that hang hold a worker, and are not counted
-		// for long.
+		// Twice as many as there are places: requests that hang hold a worker, and soon do not count
+		// against the places.
 		c.jobs = append(c.jobs, func(ctx context.Context) { c.workers.Run(ctx, 2*request.DefaultConcurrency) })
 	}
 }
 
-// limit makes the brake, where anything may be held: by limits of what is inferred, or by a policy.
+// limit makes the brake, if anything may be held: by limits of inferred deletes, or by a policy.
 func (c *Controller) limit(limits brake.Limits) error {
 	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
 	if err != nil {
@@ -273,7 +271,8 @@ func (c *Controller) limit(limits brake.Limits) error {
 	return nil
 }
 
-// record makes what records what is deleted, where a policy asks for it. Its key is where Weir is.
+// record makes the recorder of deleted objects, if a policy may ask for it. Its key is in the
+// namespace of Weir.
 func (c *Controller) record() error {
 	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.guarded(c.clients.boundedClient))
 	if err != nil {
@@ -297,7 +296,7 @@ func (c *Controller) newCanary() *beside.Canary {
 	})
 }
 
-// drain makes what empties namespaces.
+// drain makes the drainer.
 func (c *Controller) drain() {
 	o := namespaces.Options{
 		Store: c.store, Watcher: c.watcher, Requester: c.requester, Reporter: c.reporter,
@@ -313,7 +312,8 @@ func (c *Controller) drain() {
 	c.jobs = append(c.jobs, func(ctx context.Context) { c.drainer.Run(ctx, c.options.Namespaces) })
 }
 
-// ShadowHandler serves what was compared, in shadow mode; nil in others. It does no authentication.
+// ShadowHandler serves the comparison of shadow mode; nil in other modes. It does no
+// authentication.
 func (c *Controller) ShadowHandler() http.Handler {
 	if c.shadow == nil {
 		return nil
@@ -321,14 +321,14 @@ func (c *Controller) ShadowHandler() http.Handler {
 	return c.shadow.Handler()
 }
 
-// LocalOnly lets in programs that ask for an address of this machine, and no page in a browser.
+// LocalOnly lets in programs that request an address of this machine, and no page in a browser.
 func LocalOnly(next http.Handler) http.Handler { return shadow.Local(next) }
 
-// Guard holds what another garbage collector deletes past the limits; nil where nothing of others
-// is held.
+// Guard returns the function that holds deletes of another garbage collector beyond the limits; nil
+// if none are held.
 func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string { return c.guard }
 
-// close ends what began with New. A Controller that has led does not lead again.
+// close ends what New began. A Controller that has led does not lead again.
 func (c *Controller) close() {
 	c.workers.Close()
 	if c.drainer != nil {
@@ -340,8 +340,8 @@ func (c *Controller) close() {
 	c.events.Shutdown()
 }
 
-// Lead carries out what follows from the graph until ctx ends. Only one replica may, and Follow
-// must be running. In replace mode it waits until no other garbage collector works, and ends with
+// Lead carries out the decisions of the graph until ctx ends. Only one replica may lead, and Follow
+// must be running. In replace mode Lead waits until no other garbage collector works, and ends with
 // ErrOtherCollector when one begins.
 func (c *Controller) Lead(ctx context.Context) error {
 	if c.shadow == nil {
@@ -374,7 +374,7 @@ func (c *Controller) Lead(ctx context.Context) error {
 	return lead(ctx)
 }
 
-// do runs what the leader does until ctx ends, or another garbage collector begins to work.
+// do runs the work of the leader until ctx ends, or another garbage collector begins to work.
 func (c *Controller) do(ctx context.Context) (err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

@@ -34,22 +34,22 @@ type Following struct {
 	clients   clients
 }
 
-// clients are how the API server is asked.
+// clients are the clients of the API server.
 type clients struct {
-	clock  *live.Clock  // of the API server
-	config *rest.Config // for what may wait for as long as it likes
-	client *http.Client // for that
-	// bounded ends each request, but those of requester, which have deadlines of their own.
+	clock  *live.Clock  // the API server's
+	config *rest.Config // for requests without a timeout
+	client *http.Client // for config
+	// bounded has a timeout for each request. Requests of requester have deadlines of their own.
 	bounded       *rest.Config
 	boundedClient *http.Client
-	// open and guarded are made of these. Writes by the latter pass only while the history of the
-	// API server is known to go on.
+	// open and guarded are made of these. Writes of guarded pass only while the API server's history
+	// is known to go on.
 	open, guarded kubernetes.Interface
 }
 
 func newClients(of *rest.Config, shadow bool) (c clients, err error) {
 	c.config = rest.CopyConfig(of)
-	c.config.QPS, c.config.Burst = -1, 0 // requests adapt (limiter); watches and discovery are few
+	c.config.QPS, c.config.Burst = -1, 0 // requests adapt (Limiter); watches and discovery are few
 	c.clock = &live.Clock{}
 	c.config.Wrap(c.clock.Wrap)
 	if shadow {
@@ -64,8 +64,8 @@ func newClients(of *rest.Config, shadow bool) (c clients, err error) {
 	return c, err
 }
 
-// readOnly sends nothing that could change anything, whoever asks for it: what shadow mode promises
-// does not rest on the parts alone.
+// readOnly refuses every request that could change anything. So the promise of shadow mode does not
+// rest on the parts alone.
 type readOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -79,7 +79,7 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// NewFollowing prepares to follow. Nothing is sent to the API server before Follow.
+// NewFollowing returns a Following. It sends nothing to the API server before Follow.
 func NewFollowing(o Options) (*Following, error) {
 	if o.Config == nil {
 		return nil, errors.New("follow a cluster: no API server is configured")
@@ -115,7 +115,7 @@ func NewFollowing(o Options) (*Following, error) {
 	return f, nil
 }
 
-// guarded is a client whose writes pass only while the history of the API server is known to go on.
+// guarded returns a client whose writes pass only while the API server's history is known to go on.
 func (f *Following) guarded(client *http.Client) *http.Client {
 	return &http.Client{Transport: f.watcher.History.Guard(client.Transport), Timeout: client.Timeout}
 }
@@ -129,8 +129,8 @@ func (f *Following) Follow(ctx context.Context) error {
 	return nil
 }
 
-// FollowKinds watches which kinds the cluster serves, and is Follow from when all is closed. Until
-// then what Facts say of objects is that they are not known.
+// FollowKinds watches which kinds the cluster serves, and becomes Follow when all is closed. Until
+// then Facts says of all objects that they are not known.
 func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -145,19 +145,19 @@ func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error 
 	return nil
 }
 
-// Ready says why the graph is not complete yet: nil once every kind has been listed, or has failed
-// to be and is reported elsewhere.
+// Ready returns why the graph is not complete yet. It returns nil once every kind has been listed,
+// or has failed to be, which is reported elsewhere.
 func (f *Following) Ready() error { return f.watcher.Ready() }
 
-// KindsReady says why it is not known yet which kinds there are.
+// KindsReady returns why the served kinds are not known yet.
 func (f *Following) KindsReady() error { return f.watcher.KindsReady() }
 
-// Facts are what the graph and discovery know, for policies to ask. Each call looks at the graph as
-// it is then, and holds up events for as long. Follow must be running.
+// Facts returns what the graph and discovery know, for policies. Each call reads the graph as it is
+// then, and holds up events meanwhile. Follow must be running.
 func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
 
-// NewBrake makes a brake that goes by this graph: all of its options but the Store, which is known.
-// It hears of a history that went back.
+// NewBrake returns a brake on this graph, which sets o.Store. The brake is told when the API
+// server's history goes back.
 func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	o.Store = f.store
 	b := brake.New(o)
@@ -165,10 +165,10 @@ func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	return b
 }
 
-// Requests remembers whose request it was that an object be deleted. A webhook says what it saw.
+// Requests returns the record of who requested deletions. A webhook fills it.
 func (f *Following) Requests() *requested.Record { return f.requests }
 
-// listen has those told who hear of the cluster in every process.
+// listen connects the parts that hear of the cluster in every process.
 func (f *Following) listen() {
 	if f.options.Policies != nil {
 		f.watcher.Listen(follow.Listener{Rewound: f.options.Policies.Rewound})
@@ -183,7 +183,7 @@ func (f *Following) listen() {
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
 
-// showLeases has the Leases, if there are any, told of what a watch shows.
+// showLeases shows the Leases, if there are any, what a watch shows.
 func (o *Options) showLeases(shown *graph.Object) func() {
 	if o.Lease != nil {
 		o.Lease.Showing(shown)

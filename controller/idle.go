@@ -13,13 +13,13 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// lookAgain is in what time Idle looks whether something is left to do.
+// lookAgain is how often Idle looks.
 const lookAgain = 10 * time.Millisecond
 
-// Idle returns when nothing is left to do of what was written before the call, with the objects
-// that terminate and wait for finalizers of others. Twice in a row all watches have to come as far
-// as a read that begins now, and find the queue empty: what the first time found done may have had
-// consequences. An API server before 1.31 cannot be asked how far a watch has come; there the
+// Idle returns when nothing is left to do about what was written before the call. It returns the
+// objects that terminate and wait for finalizers of others. All watches have to have come as far as
+// a read that begins now, with an empty queue, twice in a row: what was done before the first may
+// have had consequences. An API server before 1.31 cannot say how far a watch has come; there the
 // queue decides.
 func (c *Controller) Idle(ctx context.Context) ([]graph.View, error) {
 	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
@@ -50,8 +50,8 @@ func (c *Controller) Idle(ctx context.Context) ([]graph.View, error) {
 	}
 }
 
-// waiting are the objects that terminate and have finalizers of others. ends: a namespace
-// terminates in which there is none, so it goes without anybody else.
+// waiting returns the objects that terminate and have finalizers of others. ends: a namespace
+// terminates that holds none of these, so it ends by itself.
 func (c *Controller) waiting() (waiting []graph.View, ends bool) {
 	holds := map[string]bool{}
 	var namespaces []string
@@ -80,7 +80,7 @@ func foreign(finalizers []string) bool {
 	})
 }
 
-// find is an object of the graph, and what is to be done about it.
+// find returns an object of the graph, and the decision about it.
 func (c *Controller) find(uid types.UID) (object graph.View, decision graph.Action, found bool) {
 	object, found = c.store.Find(uid)
 	c.store.Read(func(g *graph.Graph) { decision = g.Decide(uid) })

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-dev/weir/controller/request"
 )
 
-// loadMetrics reads how far the work has got when it is scraped, while this process works. One that
-// only follows makes next to no requests: its figures would stand beside those of the one that
-// works, and say nothing.
+// loadMetrics reads the load when it is scraped, while this process works. A process that only
+// follows makes next to no requests, and its figures would say nothing.
 type loadMetrics struct {
 	works   func() bool
 	oldest  func() time.Duration

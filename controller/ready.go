@@ -2,21 +2,24 @@ package controller
 
 import "errors"
 
-// Enforced is nil where readiness need not wait for the webhook, and else says what it waits for:
-// who leads is ready once the API server has asked the webhook and was answered, once. What is seen
-// later is in conditions, a metric and an alert, and leaves it ready.
+// Enforced returns nil if readiness need not wait for the webhook, and otherwise why it waits. A
+// leader is ready once the API server has called the webhook and got an answer, once. What is seen
+// later shows in conditions, a metric and an alert, and does not end readiness.
 //
-// Nothing waits for a leader to be ready, so this ends as soon as the webhook is reached:
-//   - A leader works before it is ready: it makes the certificate and the token, and writes the webhook configurations, also without a
-//     policy. Pods of the webhook wait for these, not for its readiness.
-//   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is ready once it has seen that one renew
-//     the Lease, and the old one goes; also where there is one replica. An old leader that is not ready is the first to go. A replica that
-//     has seen no leader may be the next: it is not ready before it leads.
-//   - In replace mode who leads waits for the end of another collector, which may never come: it is ready while it does, and enforces
-//     nothing. The same is so while another process holds the migration Lease.
+// Nothing waits for a leader to be ready, so the wait ends as soon as the webhook is reached:
+//   - A leader works before it is ready: it makes the certificate and the token, and writes the
+//     webhook configurations, also without a policy. Pods of the webhook wait for these, and not for
+//     the leader's readiness.
+//   - A rollout does not wait for the Lease. A new replica follows while the old one leads, so it is
+//     ready once it has seen that one renew the Lease, and the old one ends; also if there is only
+//     one replica. An old leader that is not ready is the first to end. A replica that has seen no
+//     leader may be the next leader: it is not ready before it leads.
+//   - In replace mode the leader waits for the end of another collector, which may never come: it is
+//     ready meanwhile, and enforces nothing. The same is so while another process holds the
+//     migration Lease.
 //
-// A process that serves the webhook itself must not ask: its Service would send it nothing before
-// it is ready.
+// A process that serves the webhook itself must not call this: its Service would send it nothing
+// before it is ready.
 func (c *Controller) Enforced() error {
 	if c.enforced == nil {
 		return nil
