@@ -35,7 +35,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// startsWithin is how long weir has to list all kinds of an API server.
+// startsWithin is how long weir may take to list all kinds of an API server.
 const startsWithin = time.Minute
 
 // Collector is a running weir.
@@ -46,7 +46,7 @@ type Collector struct {
 	ended   chan struct{}
 	dir     string
 	log     *os.File
-	tb      testing.TB // nil: errors are returned by Run's methods only
+	tb      testing.TB // nil: the methods panic
 }
 
 // Object is an object as weir knows it.
@@ -55,11 +55,11 @@ type Object struct {
 
 	UID        types.UID
 	Finalizers []string
-	// Why says why the object is there.
+	// Why is why the object is there.
 	Why string
 }
 
-// String names the object: configmaps.v1 shop/settings.
+// String returns the resource and the name: configmaps shop/settings.
 func (o Object) String() string {
 	kind := o.Resource
 	if o.Group != "" {
@@ -71,8 +71,8 @@ func (o Object) String() string {
 	return kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Start runs weir until the test ends, and returns when it has seen all objects. What goes wrong
-// here and in the methods of Collector ends the test.
+// Start runs weir until the test ends, and returns when weir has seen all objects. An error here or
+// in the methods of Collector ends the test.
 func Start(tb testing.TB, cfg *rest.Config) *Collector {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startsWithin)
@@ -93,8 +93,7 @@ func Start(tb testing.TB, cfg *rest.Config) *Collector {
 	return c
 }
 
-// Run is Start for where there is no test, such as in TestMain. Its methods panic where those of
-// Start end the test.
+// Run is Start without a test, such as in TestMain. The methods of its Collector panic on an error.
 func Run(ctx context.Context, cfg *rest.Config) (*Collector, error) {
 	binary, err := find()
 	if err != nil {
@@ -153,9 +152,10 @@ func (c *Collector) start(ctx context.Context, binary string) error {
 		defer close(c.ended)
 		_ = c.process.Wait() // the log says what happened
 	}()
-	c.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	}
+	c.client = &http.Client{Transport: &http.Transport{DialContext: dial}}
 	for {
 		err := c.get(ctx, "/ready", nil)
 		if err == nil {
@@ -171,12 +171,13 @@ func (c *Collector) start(ctx context.Context, binary string) error {
 	}
 }
 
-// kubeconfigOf says what a rest.Config says.
+// kubeconfigOf returns a rest.Config as a kubeconfig.
 func kubeconfigOf(cfg *rest.Config) clientcmdapi.Config {
-	cluster := &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData, CertificateAuthority: cfg.CAFile,
-		InsecureSkipTLSVerify: cfg.Insecure, TLSServerName: cfg.ServerName}
-	user := &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientCertificate: cfg.CertFile, ClientKeyData: cfg.KeyData,
-		ClientKey: cfg.KeyFile, Token: cfg.BearerToken, TokenFile: cfg.BearerTokenFile, Username: cfg.Username, Password: cfg.Password}
+	cluster := &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData,
+		CertificateAuthority: cfg.CAFile, InsecureSkipTLSVerify: cfg.Insecure, TLSServerName: cfg.ServerName}
+	user := &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientCertificate: cfg.CertFile,
+		ClientKeyData: cfg.KeyData, ClientKey: cfg.KeyFile, Token: cfg.BearerToken, TokenFile: cfg.BearerTokenFile,
+		Username: cfg.Username, Password: cfg.Password}
 	const name = "weirtest"
 	return clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{name: user},
@@ -184,7 +185,7 @@ func kubeconfigOf(cfg *rest.Config) clientcmdapi.Config {
 	}
 }
 
-// Close ends weir.
+// Close stops weir.
 func (c *Collector) Close() error {
 	if c.process != nil {
 		if err := c.process.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -201,13 +202,13 @@ func (c *Collector) Close() error {
 		c.client.CloseIdleConnections()
 	}
 	if c.log != nil {
-		_ = c.log.Close() // nothing is read from it any more
+		_ = c.log.Close() // nothing reads it any more
 	}
 	return os.RemoveAll(c.dir)
 }
 
-// WaitIdle returns when everything that follows from what was written before is done. What still
-// terminates then waits for finalizers that the collectors do not remove, and is returned.
+// WaitIdle returns when all consequences of earlier writes are done. It returns the objects that
+// still terminate: they wait for finalizers that the collectors do not remove.
 func (c *Collector) WaitIdle(ctx context.Context) []Object {
 	c.helper()
 	var idle struct{ Waiting []Object }
@@ -217,8 +218,8 @@ func (c *Collector) WaitIdle(ctx context.Context) []Object {
 	return idle.Waiting
 }
 
-// DeleteAndWait deletes an object in the background, and returns when all that goes with it is gone,
-// or waits for others: see WaitIdle.
+// DeleteAndWait deletes an object in the background, and returns when all its dependents are gone,
+// or wait for others: see WaitIdle.
 func (c *Collector) DeleteAndWait(ctx context.Context, obj metav1.Object) []Object {
 	c.helper()
 	o := c.find(ctx, obj)
@@ -235,7 +236,7 @@ func (c *Collector) DeleteAndWait(ctx context.Context, obj metav1.Object) []Obje
 	return c.WaitIdle(ctx)
 }
 
-// Why says why an object is there: which of its owners holds it, or what it waits for.
+// Why returns why an object is there: which of its owners holds it, or what it waits for.
 func (c *Collector) Why(ctx context.Context, obj metav1.Object) string {
 	c.helper()
 	c.WaitIdle(ctx)
@@ -296,7 +297,7 @@ func (c *Collector) get(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// lastLines are those of the log.
+// lastLines returns the last lines of the log.
 func (c *Collector) lastLines() string {
 	if c.log == nil {
 		return ""
