@@ -19,23 +19,22 @@ import (
 	"github.com/weir-dev/weir/controller/metaonly"
 )
 
-// page is how many objects' metadata is read at once, and fullPage how many whole objects: an
-// object may have more than a megabyte, and takes several times as much when it is decoded.
+// page and fullPage are how many objects are read at once: metadata, and whole objects. An object
+// may have more than a megabyte, and takes several times as much when it is decoded.
 const page, fullPage = 500, 20
 
 // Lister reads stored objects as policies judge them.
 type Lister struct {
 	full         dynamic.Interface
 	metadataOnly metadata.Interface
-	send         Sender // nil: at once
+	send         Sender // nil: requests are made at once
 }
 
-// Sender makes a request about a kind, when it is that request's turn; it returns the request's
-// error, or why it was not made. The verb is get or list; a list that takes several requests asks
-// for each.
+// Sender makes a request about a kind when it is its turn. It returns the request's error, or why
+// it was not made. The verb is get or list; Sender is called for each page of a list.
 type Sender func(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error
 
-// NewLister makes a Lister. Its requests are bounded by config's rate limits.
+// NewLister returns a Lister, whose requests are bounded by config's rate limits.
 func NewLister(config *rest.Config) (*Lister, error) {
 	full, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -48,13 +47,16 @@ func NewLister(config *rest.Config) (*Lister, error) {
 	return &Lister{full: full, metadataOnly: metadataOnly}, nil
 }
 
-// Through is a Lister whose requests are made by send.
+// Through returns a Lister that makes its requests through send.
 func (l *Lister) Through(send Sender) *Lister {
 	return &Lister{full: l.full, metadataOnly: l.metadataOnly, send: send}
 }
 
-// asked is what a request that a Lister makes is answered.
-func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupVersionResource, request func(context.Context) (T, error)) (answer T, err error) {
+// asked makes a request through l.send, and returns its answer.
+func asked[T any](
+	ctx context.Context, l *Lister, verb string, gvr schema.GroupVersionResource,
+	request func(context.Context) (T, error),
+) (answer T, err error) {
 	if l.send == nil {
 		return request(ctx)
 	}
@@ -65,16 +67,19 @@ func asked[T any](ctx context.Context, l *Lister, verb string, gvr schema.GroupV
 	return answer, err
 }
 
-// Each calls f with every object of a resource in a namespace, or in all if that is empty: the
-// whole of it, or only its metadata. It ends early with f's error. A list that grows too old on the
-// way goes on behind what f has seen, with objects as they are by then; an API that does not offer
-// that ends it.
-func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, f func(object map[string]any, m *metav1.ObjectMeta) error) error {
+// Each calls f with every object of a resource in a namespace, or in all if namespace is empty. f
+// gets the whole object, or with full false only its metadata. Each ends early with f's error. A
+// list that expires on the way goes on behind the objects that f has seen, with objects as they are
+// by then; if the API does not offer that, Each ends with an error.
+func (l *Lister) Each(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool,
+	f func(object map[string]any, m *metav1.ObjectMeta) error,
+) error {
 	return l.EachOf(ctx, gvr, namespace, "", full, f)
 }
 
-// EachOf is Each for the objects with labels that a selector selects. One page is read ahead, while
-// the page before it is used: it may be some time until that is done, and no more are held.
+// EachOf is Each for the objects that a label selector selects. It reads the next page while f uses
+// the one before, which may take some time, and holds no more than these two.
 func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool,
 	f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
@@ -125,9 +130,13 @@ func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, na
 	}
 }
 
-// Some is Each for at most so many pages of so many objects, of those that a selector selects, nil
-// being all. False: there are more. f ends it by saying that it has seen enough.
-func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, selector *metav1.LabelSelector, size int64, pages int, f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
+// Some is Each for at most so many pages of so many objects that selector selects; nil selects all.
+// It returns false if there are more. f ends it by returning enough.
+func (l *Lister) Some(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool,
+	selector *metav1.LabelSelector, size int64, pages int,
+	f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error),
+) (all bool, err error) {
 	options := metav1.ListOptions{Limit: size}
 	if selector != nil {
 		options.LabelSelector = metav1.FormatLabelSelector(selector)
@@ -148,8 +157,8 @@ func (l *Lister) Some(ctx context.Context, gvr schema.GroupVersionResource, name
 	return false, nil
 }
 
-// goesOn is where a list goes on that grew too old, as the API server offers: behind the last
-// object that it gave. Empty if it does not.
+// goesOn returns the token with which an expired list goes on behind the last object that it
+// returned; "" if the API server does not offer one.
 func goesOn(err error) string {
 	status := apierrors.APIStatus(nil)
 	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
@@ -164,7 +173,7 @@ type items struct {
 	metadata []metav1.PartialObjectMetadata
 }
 
-// first is the metadata of the first one; nil if there is none.
+// first returns the metadata of the first object; nil if there is none.
 func (it items) first() *metav1.ObjectMeta {
 	switch {
 	case len(it.whole) > 0:
@@ -175,10 +184,11 @@ func (it items) first() *metav1.ObjectMeta {
 	return nil
 }
 
-// each calls f with one after the other, until it has seen enough. Metadata becomes an object only
-// when its turn comes: managedFields, of which there may be a megabyte, take many times as much as
-// one.
-func (it items) each(f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (enough bool, err error) {
+// each calls f with each object until f has seen enough. Metadata becomes an object only when its
+// turn comes: managedFields, of which there may be a megabyte, take many times as much as one.
+func (it items) each(
+	f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error),
+) (enough bool, err error) {
 	for i := range it.whole {
 		if enough, err = f(it.whole[i].Object, metaOf(&it.whole[i])); enough || err != nil {
 			return enough, err
@@ -197,7 +207,9 @@ func (it items) each(f func(object map[string]any, m *metav1.ObjectMeta) (enough
 	return false, nil
 }
 
-func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions) (items, string, error) {
+func (l *Lister) page(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions,
+) (items, string, error) {
 	if full {
 		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
@@ -216,8 +228,10 @@ func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, name
 	return items{metadata: list.Items}, list.Continue, nil
 }
 
-// Get reads one object: the whole of it, or only its metadata.
-func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, full bool) (map[string]any, *metav1.ObjectMeta, error) {
+// Get reads one object: the whole of it, or with full false only its metadata.
+func (l *Lister) Get(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, full bool,
+) (map[string]any, *metav1.ObjectMeta, error) {
 	if full {
 		u, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return l.full.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -240,12 +254,12 @@ func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, names
 func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(), Labels: u.GetLabels(), DeletionTimestamp: u.GetDeletionTimestamp(),
+		Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(), Labels: u.GetLabels(),
+		DeletionTimestamp: u.GetDeletionTimestamp(),
 	}
 }
 
-// MetaOf is the metadata of an object as a review holds it, as far as adding the finalizer needs
-// it.
+// MetaOf returns the metadata of an object in a review, as far as adding the finalizer needs it.
 func MetaOf(object map[string]any) *metav1.ObjectMeta {
 	return metaOf(&unstructured.Unstructured{Object: object})
 }

@@ -1,5 +1,5 @@
-// Package finalizers puts Weir's finalizer on stored objects and takes it off them, one request an
-// object, and never on another object than the one that was looked at.
+// Package finalizers adds Weir's finalizer to stored objects and removes it, with one request for
+// each object, and never changes another object than the one that was looked at.
 //
 // It has no locks. A list reads its next page on a goroutine while a page is used, and joins it
 // before it returns.
@@ -25,15 +25,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// mostTries is how often an object that changes while it gets the finalizer is read and tried
-// again.
+// mostTries is how often an object is read and tried again that changes while it gets the
+// finalizer.
 const mostTries = 5
 
 // Result is what became of the finalizer.
 type Result string
 
-// The results. Gone objects, and those that terminate, can no longer get it: nothing can be added
-// to them (RB 6.33).
+// The results. Objects that are gone or terminate can no longer get a finalizer (RB 6.33).
 const (
 	Done    Result = "done"
 	Already Result = "already" // it was as wanted
@@ -48,8 +47,9 @@ type Writer struct {
 	now    func() time.Time
 }
 
-// New makes a Writer. Its requests are bounded by config's rate limits. now is the API server's
-// time: when a finalizer was added is written for other processes. Without it nothing can be added.
+// New returns a Writer, whose requests are bounded by config's rate limits. now returns the API
+// server's time: the time at which a finalizer is added is written for other processes. If now is
+// nil, nothing can be added.
 func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -58,19 +58,23 @@ func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 	return &Writer{client: client, now: now}, nil
 }
 
-// Put adds finalizers to an object, and says when: a DELETE that is under way now does not honour
-// it (RB 6.24). A time that cannot be believed is written again.
-func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
+// Put adds finalizers to an object, and writes the time: a DELETE that is under way now does not
+// honour them (RB 6.24). A time that cannot be right is written again.
+func (s *Writer) Put(
+	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted,
+) (Result, error) {
 	return s.change(ctx, gvr, m, s.adding(add), mostTries)
 }
 
-// PutUnchanged is Put on an object as it is in m, and on no other: one that has changed since is
-// left alone. For whoever judged the object before.
-func (s *Writer) PutUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted) (Result, error) {
+// PutUnchanged is Put for a caller that has judged the object as it is in m: if it has changed
+// since, it is left alone.
+func (s *Writer) PutUnchanged(
+	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted,
+) (Result, error) {
 	return unchanged(s.change(ctx, gvr, m, s.adding(add), 1))
 }
 
-// adding is the change that adds finalizers.
+// adding returns the change that adds finalizers.
 func (s *Writer) adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		now, missing := s.now(), add.Missing(m.Finalizers)
@@ -86,15 +90,17 @@ func (s *Writer) adding(add policies.Wanted) func(*metav1.ObjectMeta) map[string
 	}
 }
 
-// Take removes what Put has added, be the object terminating or not; of one that is, only Weir's
-// own finalizer: by then the other says how the deletion goes.
+// Take removes what Put has added. From a terminating object it removes only Weir's own finalizer:
+// by then the other one says how the deletion goes.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
 	return s.change(ctx, gvr, m, removing(gvr.GroupResource()), mostTries)
 }
 
-// TakeUnchanged is Take of an object as it is in m, and of no other: one that has changed since, or
-// terminates by now, is left alone. For whoever judged the object before.
-func (s *Writer) TakeUnchanged(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
+// TakeUnchanged is Take for a caller that has judged the object as it is in m: if it has changed
+// since, or terminates by now, it is left alone.
+func (s *Writer) TakeUnchanged(
+	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta,
+) (Result, error) {
 	return unchanged(s.change(ctx, gvr, m, removing(gvr.GroupResource()), 1))
 }
 
@@ -105,8 +111,9 @@ func unchanged(result Result, err error) (Result, error) {
 	return result, err
 }
 
-// removing is the change that removes what Put has added. Of a permission only the finalizer: Put
-// adds nothing there, and with an annotation the API server may refuse the rest.
+// removing returns the change that removes what Put has added. From a permission it removes only
+// the finalizer: Put adds nothing there, and the API server may refuse a change that includes an
+// annotation.
 func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	return func(m *metav1.ObjectMeta) map[string]any {
 		_, marked := m.Annotations[v1beta1.ArmedAtAnnotation]
@@ -129,7 +136,8 @@ func removing(gr schema.GroupResource) func(*metav1.ObjectMeta) map[string]any {
 	}
 }
 
-// without is what makes a merge patch remove some of a list, be they the last.
+// without returns the value by which a merge patch leaves list without gone; nil if nothing is
+// left.
 func without(list, gone []string) any {
 	left := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(gone, f) })
 	if len(left) == 0 {
@@ -138,20 +146,25 @@ func without(list, gone []string) any {
 	return left
 }
 
-// change patches the metadata of one object as wanted says, which is asked again of what the object
-// has become if it changes meanwhile.
-func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, wanted func(*metav1.ObjectMeta) map[string]any, tries int) (Result, error) {
+// change patches the metadata of one object with what wanted returns. If the object changes
+// meanwhile, it is read, and wanted is called again.
+func (s *Writer) change(
+	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta,
+	wanted func(*metav1.ObjectMeta) map[string]any, tries int,
+) (Result, error) {
 	client := s.client.Resource(gvr).Namespace(m.Namespace)
 	uid := m.UID
-	if uid == "" { // it would be a patch of whatever has the name
-		return Failed, fmt.Errorf("change the finalizers of %s %s: which one is not known, it has no uid", gvr.GroupResource(), name(m))
+	if uid == "" { // a patch would hit whatever has the name
+		return Failed, fmt.Errorf("change the finalizers of %s %s: which one is not known, it has no uid",
+			gvr.GroupResource(), name(m))
 	}
 	for try := 1; ; try++ {
 		change := wanted(m)
 		if change == nil {
 			return Already, nil
 		}
-		if finalizers, _ := change["finalizers"].([]string); m.DeletionTimestamp != nil && len(finalizers) > len(m.Finalizers) {
+		finalizers, _ := change["finalizers"].([]string)
+		if m.DeletionTimestamp != nil && len(finalizers) > len(m.Finalizers) {
 			return Gone, nil
 		}
 		change["uid"], change["resourceVersion"] = uid, m.ResourceVersion
@@ -179,17 +192,19 @@ func (s *Writer) change(ctx context.Context, gvr schema.GroupVersionResource, m 
 	}
 }
 
-// CannotCarry tells whether the finalizer cannot be added because of what the object is: it is
-// invalid, or with the finalizer too large. That stays so until a client edits it. etcd's word for
-// it comes as an error of the API server.
+// CannotCarry reports whether the finalizer cannot be added because the object is invalid, or too
+// large with it. That stays so until a client edits it. The API server passes etcd's error for it
+// on as it is.
 func CannotCarry(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "request is too large")
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
-// isGone tells the API server's own 404 about an object from that of a kind that is not served now.
+// isGone reports whether err is a 404 about an object, and not about a kind that is not served.
 func isGone(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Name != ""
 }
 
 func name(m *metav1.ObjectMeta) string {
