@@ -1,12 +1,11 @@
-// Package casefile is the format of weir policy test: policies, requests, and the decisions that
-// they should have.
+// Package casefile is the format of weir policy test: policies, requests, and the decisions
+// expected for them.
 //
-// It is pure: a file comes in as bytes, the policies that it names through a function that reads
-// them, and what became of each case goes out. It keeps nothing, and has no lock and no goroutine.
-// A case is asked of the same Set as a request to the webhook; what the cluster knows stands in the
-// case.
+// It is pure: a file comes in as bytes, its policies through a function that reads them, and the
+// results go out. It has no state, no lock and no goroutine. A case asks the same Set as a request
+// to the webhook; what the cluster knows is in the case.
 //
-// It imports policies, and nothing else of ours.
+// It imports policies, and nothing else of Weir's.
 package casefile
 
 import (
@@ -30,25 +29,25 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// File is what weir policy test reads: policies, and requests with the decisions they should have.
+// File is a file of weir policy test: policies, and requests with the decisions expected for them.
 type File struct {
-	// Policies are files, by their path from this one.
+	// Policies are files, by their path relative to this one.
 	Policies []string `json:"policies"`
 	Cases    []Case   `json:"cases"`
 }
 
-// Case is a request and the decision it should have.
+// Case is a request and the decision expected for it.
 type Case struct {
 	Name string `json:"name"`
-	// Request is an AdmissionRequest. Kind, resource, namespace and name may be left out: they are
-	// then those of the object, with the usual plural.
+	// Request is an AdmissionRequest. Kind, resource, namespace and name default to those of the
+	// object, with the usual plural.
 	Request admissionv1.AdmissionRequest `json:"request"`
-	// NamespaceObject is the live namespace; left out, one with the request's name and no labels.
+	// NamespaceObject is the live namespace. By default it has the request's name and no labels.
 	NamespaceObject *runtime.RawExtension `json:"namespaceObject,omitempty"`
-	// Pod is the pod that an eviction is about, as it is in the cluster.
+	// Pod is the pod of an eviction, as it is in the cluster.
 	Pod   *runtime.RawExtension `json:"pod,omitempty"`
 	Facts Facts                 `json:"facts,omitempty"`
-	// May are the permissions of the user, beside which there are none.
+	// May are all permissions of the user.
 	May    []policies.Access `json:"may,omitempty"`
 	Expect Expect            `json:"expect"`
 }
@@ -56,17 +55,18 @@ type Case struct {
 // Facts are what the cluster knows.
 type Facts struct {
 	// Dependents, Instances and Content are what would be deleted with an object, a
-	// CustomResourceDefinition, a Namespace. Left out, nothing does.
+	// CustomResourceDefinition, or a Namespace: by default nothing.
 	Dependents []policies.KindCount `json:"falls,omitempty"`
 	Instances  []policies.KindCount `json:"instances,omitempty"`
 	Content    []policies.KindCount `json:"content,omitempty"`
 	// Unknown says that none of these is known.
 	Unknown bool `json:"unknown,omitempty"`
-	// Owners are the objects that owner references may name. Left out, nothing is known about them.
+	// Owners are the objects that owner references may name. By default nothing is known about
+	// them.
 	Owners []Owner `json:"owners,omitempty"`
-	// Kinds are those that the cluster serves. Left out, nothing is known about them.
+	// Kinds are the kinds that the cluster serves. By default nothing is known about them.
 	Kinds []Kind `json:"kinds,omitempty"`
-	// Depends are uids of owners that depend on the object of the request.
+	// Depends are the uids of owners that depend on the object of the request.
 	Depends []string `json:"depends,omitempty"`
 	// WeirCollects says that Weir collects garbage, and no other collector: replace mode.
 	WeirCollects bool `json:"weirCollects,omitempty"`
@@ -82,7 +82,7 @@ type Owner struct {
 	Name       string `json:"name,omitempty"`
 }
 
-// Kind is a kind that the cluster serves in a version, or knows and does not.
+// Kind is a kind in a version that the cluster serves, or knows and does not serve.
 type Kind struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -91,23 +91,22 @@ type Kind struct {
 	Unserved   bool     `json:"unserved,omitempty"`
 }
 
-// Expect is the decision that a request should have. What is left out is not compared, but for
-// Allowed.
+// Expect is the expected decision. What is left out is not compared, except for Allowed.
 type Expect struct {
 	Allowed bool `json:"allowed"`
-	// Code is that of a refusal.
+	// Code is the code of a refusal.
 	Code int32 `json:"code,omitempty"`
-	// Message and Warnings are parts of what the user is told; an empty list of warnings says that
+	// Message and Warnings are parts of what the user is told. An empty list of warnings says that
 	// there are none.
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Audit are parts of audit annotations, by their key.
+	// Audit are parts of audit annotations, by key.
 	Audit       map[string]string `json:"audit,omitempty"`
 	Propagation string            `json:"propagation,omitempty"`
 	// By is the DeletionPolicy whose propagation holds.
 	By string `json:"by,omitempty"`
-	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more than it lets go would
-	// also be deleted; a warning says whether that is so.
+	// BrakedBy is the DeletionPolicy whose brake holds the deletion if more would also be deleted
+	// than it allows; a warning says whether that is so.
 	BrakedBy string `json:"brakedBy,omitempty"`
 	// AddsFinalizer is Put, Take or Keep.
 	AddsFinalizer string `json:"stamp,omitempty"`
@@ -116,16 +115,16 @@ type Expect struct {
 	Patch []policies.PatchOperation `json:"patch,omitempty"`
 }
 
-// Result is what became of a case. Diff is empty for one that passed.
+// Result is the result of a case. Diff is empty if it passed.
 type Result struct {
 	File string `json:"file"`
 	Name string `json:"name"`
 	Diff string `json:"diff,omitempty"`
 }
 
-// HasCases tells whether a file is one of cases, and not, for instance, of policies. One that
-// cannot be read, or that has them after something else, is one as well, if it looks like that: Run
-// says what is wrong, and no case is left out unnoticed.
+// HasCases reports whether a file has cases, and not, for instance, policies. A file that cannot be
+// read, or that has them in a later document, counts if it looks like one: Run then reports what is
+// wrong, and no case is left out unnoticed.
 func HasCases(data []byte) bool {
 	var f struct {
 		Cases []any `json:"cases"`
@@ -135,8 +134,8 @@ func HasCases(data []byte) bool {
 
 var looksLikeCases = regexp.MustCompile(`(?m)^cases:`)
 
-// Run runs the cases of a file. read reads a file of policies by the path that stands in the file.
-// An error means that the cases could not be run.
+// Run runs the cases of a file. read reads a file of policies by its path in the file. An error
+// means that the cases could not be run.
 func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Result, error) {
 	if documents(data) > 1 { // all but the first would be left out
 		return nil, fmt.Errorf("read cases of %s: it has more than one document: each needs a file of its own", file)
@@ -179,7 +178,7 @@ func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Re
 	return out, nil
 }
 
-// documents counts those that have something in them, up to one that cannot be read.
+// documents counts the documents that are not empty, up to one that cannot be read.
 func documents(data []byte) (n int) {
 	for d := yamlv3.NewDecoder(bytes.NewReader(data)); ; {
 		var one any
@@ -192,7 +191,8 @@ func documents(data []byte) (n int) {
 	}
 }
 
-// decide asks until nothing is needed any more, with the user's permissions as answers.
+// decide asks the set until the decision needs no more answers, which come from the user's
+// permissions.
 func (c *Case) decide(set *policies.Set, q policies.Question) policies.Decision {
 	q.Answers, q.Quotes = map[policies.Access]policies.Answer{}, true
 	for {
@@ -207,10 +207,12 @@ func (c *Case) decide(set *policies.Set, q policies.Question) policies.Decision 
 	}
 }
 
-// grants: a version, namespace or name that is left out is any.
+// grants reports whether permission a covers b. A version, namespace or name that is empty in a
+// matches any.
 func grants(a, b policies.Access) bool {
 	return a.Verb == b.Verb && a.Group == b.Group && a.Resource == b.Resource && a.Subresource == b.Subresource &&
-		(a.Version == "" || a.Version == b.Version) && (a.Namespace == "" || a.Namespace == b.Namespace) && (a.Name == "" || a.Name == b.Name)
+		(a.Version == "" || a.Version == b.Version) && (a.Namespace == "" || a.Namespace == b.Namespace) &&
+		(a.Name == "" || a.Name == b.Name)
 }
 
 func (c *Case) question() (policies.Question, error) {
@@ -234,7 +236,7 @@ func (c *Case) question() (policies.Question, error) {
 	ofNamespace := q.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}
 	if q.Namespace == "" {
 		if q.Namespace = o.GetNamespace(); ofNamespace {
-			q.Namespace = o.GetName() // as the API server says it
+			q.Namespace = o.GetName() // as in the API server's requests
 		}
 	}
 	if q.Name == "" {
@@ -284,7 +286,8 @@ func (f *Facts) facts() policies.Facts {
 			if o.Absent {
 				return policies.Owner{Presence: policies.Absent}
 			}
-			return policies.Owner{Presence: policies.Present, Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+			return policies.Owner{Presence: policies.Present,
+				Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
 		}
 		return policies.Owner{}
 	}
@@ -304,9 +307,10 @@ func (f *Facts) facts() policies.Facts {
 	return out
 }
 
-var changeNames = [...]string{policies.KeepFinalizers: "Keep", policies.AddFinalizers: "Put", policies.RemoveFinalizers: "Take"}
+var changeNames = [...]string{policies.KeepFinalizers: "Keep", policies.AddFinalizers: "Put",
+	policies.RemoveFinalizers: "Take"}
 
-// diff says, line by line, what is not as expected.
+// diff returns, line by line, what is not as expected.
 func (e *Expect) diff(d policies.Decision) string {
 	var b strings.Builder
 	add := func(field string, want, got any) {

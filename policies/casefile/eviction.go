@@ -11,15 +11,15 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// ofEviction is the resource of an Eviction, which is a request about its pod.
+// ofEviction sets the resource of an Eviction, which is a request about its pod.
 func ofEviction(q *policies.Question) {
 	if q.Kind.Group == "policy" && q.Kind.Kind == "Eviction" && q.Subresource == "" {
 		q.Resource, q.Subresource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "eviction"
 	}
 }
 
-// evicted is the delete of a pod that an eviction amounts to. The webhook reads the pod, of which
-// the request has the name.
+// evicted returns the delete of a pod that an eviction amounts to. The webhook reads the pod, whose
+// name the request has.
 func (c *Case) evicted(q policies.Question) (policies.Question, error) {
 	if !q.Evicts() {
 		return q, nil
