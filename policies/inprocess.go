@@ -15,17 +15,17 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// InProcess is what the API server can judge of a policy by itself, without a webhook: a
+// InProcess is what the API server can judge of a policy without a webhook: a
 // ValidatingAdmissionPolicy and its binding. They need Kubernetes 1.30.
 type InProcess struct {
 	Policy PolicyKey
-	// Admission and Binding are nil where nothing of the policy can be judged so.
+	// Admission and Binding are nil if nothing of the policy can be judged so.
 	Admission *admissionregistrationv1.ValidatingAdmissionPolicy
 	Binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	// LeftOut are the parts of the policy that need Weir.
 	LeftOut []LeftOut
-	// Judged are the webhooks whose requests about the policy the API server judges as they would:
-	// to them only is left what LeftToWeir says.
+	// Judged are the webhooks whose requests about the policy the API server judges as they would.
+	// They get only what LeftToWeir says.
 	Judged []Webhook
 }
 
@@ -34,11 +34,11 @@ type LeftOut struct {
 	Field, Why string
 }
 
-// InProcess compiles each policy of the set that works, by kind and name, for API servers of a
-// version. A policy that is broken judges nothing.
+// InProcess compiles each working policy of the set, by kind and name, for API servers of a
+// version. A broken policy judges nothing.
 func (s *Set) InProcess(v *version.Version) []InProcess { return s.inProcess(v, false) }
 
-// InProcessBeside is the same beside Weir: nothing is refused that Weir would let pass.
+// InProcessBeside is InProcess beside Weir: nothing is refused that Weir would allow.
 func (s *Set) InProcessBeside(v *version.Version) []InProcess { return s.inProcess(v, true) }
 
 func (s *Set) inProcess(v *version.Version, beside bool) []InProcess {
@@ -69,7 +69,7 @@ type inProcess struct {
 	beside      bool                                // Weir judges, too
 	second      bool                                // the propagation of another policy may hold
 	deletes     bool                                // it judges DELETEs
-	updates     func(schema.GroupResource) []string // subresources whose updates it judges; nil: none
+	updates     func(schema.GroupResource) []string // subresources whose updates it judges; nil for none
 	creates     bool
 	conditions  []admissionregistrationv1.MatchCondition
 	variables   []admissionregistrationv1.Variable
@@ -90,12 +90,11 @@ func (p *inProcess) let(name, expression string) {
 	p.variables = append(p.variables, admissionregistrationv1.Variable{Name: name, Expression: expression})
 }
 
-// refuse refuses a request of which none of the alternatives is true, and for which all conditions
-// about the namespace are: only validations see that. What is wrong, and the way on, are CEL, too;
-// the policy's own message is between them. If its expression fails, the API server tells all of
-// fallback in their place. The API server evaluates messages for requests that pass, too, so they
-// begin with the variable passes, in which the alternatives are; empty: messages do not see what
-// they ask for.
+// refuse refuses a request for which no alternative is true, and for which all conditions about the
+// namespace are: only validations can evaluate those. what and way are CEL; the policy's own
+// message goes between them. If its expression fails, the API server shows fallback instead. The
+// API server evaluates messages of requests that pass, too, so they test the variable passes, which
+// holds the alternatives; with passes "" the messages do not depend on what the alternatives test.
 func (p *inProcess) refuse(passes, what, way string, alternatives ...string) {
 	says, fallback := what, ""
 	switch {
@@ -127,7 +126,7 @@ func (p *inProcess) refuse(passes, what, way string, alternatives ...string) {
 		Expression: expression, Message: fallback, MessageExpression: says, Reason: &forbidden})
 }
 
-// ownMessage has the API server evaluate the policy's messageExpression.
+// ownMessage makes the API server evaluate the policy's messageExpression.
 func (p *inProcess) ownMessage(v *version.Version) {
 	if p.c.says == nil {
 		return
@@ -140,7 +139,7 @@ func (p *inProcess) ownMessage(v *version.Version) {
 	p.let("message", p.c.says.Expression)
 }
 
-// In CEL: what a request is about, as Question.what says it, and as it is named to kubectl.
+// CEL for the object of a request, as Question.what and as kubectl name it.
 const (
 	celResource  = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)"
 	celNamespace = "has(request.namespace) && request.namespace != '' && request.resource.resource != 'namespaces'"
@@ -150,7 +149,7 @@ const (
 		` ? ' -n ' + request.namespace : '')`
 )
 
-// celAsked is what a DELETE asks for, as optionAsks and finalizerAsks have it.
+// celAsked is the CEL for what a DELETE asks for, as optionAsks and finalizerAsks return it.
 const celAsked = "has(request.options) && request.options != null && has(request.options.propagationPolicy) " +
 	"? request.options.propagationPolicy " +
 	": has(request.options) && request.options != null && has(request.options.orphanDependents) " +
@@ -193,7 +192,7 @@ func (p *inProcess) compileDeletion() {
 	}
 }
 
-// protect asks for confirmations.
+// protect requires confirmations.
 func (p *inProcess) protect(protection *v1beta1.Protection) {
 	if protection.MaxDependents != nil {
 		p.leaveOut("spec.protection", "the API server cannot count what would also be deleted")
@@ -226,7 +225,7 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 		"confirmation with the object's uid passes")
 }
 
-// guardSelection judges updates by which labels leave what the policy selects.
+// guardSelection judges updates of labels that take an object out of the policy's selection.
 func (p *inProcess) guardSelection(confirm string) {
 	if !p.c.guardsSelection() {
 		return
@@ -260,7 +259,7 @@ func (p *inProcess) guardSelection(confirm string) {
 		"'To update it, confirm and update again: "+confirm, passes...)
 }
 
-// propagate holds what deletes ask for against what is allowed.
+// propagate checks what deletes ask for against what is allowed.
 func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if propagation.Default != "" {
 		p.leaveOut("spec.propagation.default", "only Weir can change the propagation of a delete")
@@ -305,7 +304,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
 }
 
-// comesSecond tells whether the propagation of another policy may hold for an object of this one.
+// comesSecond reports whether the propagation of another policy may hold for an object of this one.
 func (p *inProcess) comesSecond() bool {
 	first := true
 	for _, c := range p.set.deletion.all {
@@ -322,20 +321,20 @@ func (p *inProcess) comesSecond() bool {
 	return false
 }
 
-// meets tells whether two policies may be about the same resource.
+// meets reports whether two policies may be about the same resource.
 func (c *compiled) meets(other *compiled) bool {
 	return wildcard(c.resources) && wildcard(other.resources) ||
 		slices.ContainsFunc(explicit(c.resources), other.about) || slices.ContainsFunc(explicit(other.resources), c.about)
 }
 
-// celCollects says in CEL what collects says.
+// celCollects is collects in CEL.
 var celCollects = "request.userInfo.username in " + celList([]string{GarbageCollector, namespaceController}) +
 	" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne +
 	" || has(request.options) && request.options != null && has(request.options.preconditions) && " +
 	"has(request.options.preconditions.uid))"
 
-// whom leaves out the requests that the policy does not judge, for who sends them and for the name
-// of the object.
+// whom excludes the requests that the policy does not judge because of their user or the object's
+// name.
 func (p *inProcess) whom(collectors bool) {
 	system := p.set.notSystem()
 	if collectors {
@@ -361,7 +360,7 @@ func (p *inProcess) whom(collectors bool) {
 	}
 }
 
-// result is nothing but what is left out where the API server can judge nothing.
+// result returns only what is left out if the API server can judge nothing.
 func (p *inProcess) result(v *version.Version) InProcess {
 	for _, one := range p.c.conditions {
 		if err := cel.KnownIn(v, one.Expression); err != nil {
@@ -370,7 +369,7 @@ func (p *inProcess) result(v *version.Version) InProcess {
 		}
 	}
 	before := len(p.left)
-	constraints := p.constraints() // which may leave out something
+	constraints := p.constraints() // may leave out something
 	out := InProcess{Policy: p.c.key, LeftOut: p.left}
 	if len(p.validations) == 0 || p.beside && len(p.left) > before {
 		return out
@@ -396,9 +395,9 @@ func (p *inProcess) result(v *version.Version) InProcess {
 	return out
 }
 
-// judged are the webhooks that have nothing to add about the policy. Only Weir says of a condition
-// that fails no more than its class. And what costs the API server too much it lets pass under
-// Ignore, where Weir refuses: who writes an object decides how many owners it names.
+// judged returns the webhooks that have nothing to add about the policy. Weir alone reports of a
+// failing condition no more than its class. And an expression that costs the API server too much
+// passes under Ignore, where Weir refuses: users decide how many owners an object names.
 func (p *inProcess) judged() (out []Webhook) {
 	if len(p.c.conditions) > 0 || p.c.failurePolicy != v1beta1.Fail && p.c.owners != nil &&
 		p.c.owners.BlockOwnerDeletion == v1beta1.BlockDeny {

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InProcessCanary is a ValidatingAdmissionPolicy by which Weir finds out whether the API server
-// judges by ValidatingAdmissionPolicies: it refuses dry-run deletes of the Lease in a namespace
-// that ask for the propagation policy Orphan, which the canary of the webhook does not.
+// InProcessCanary returns a ValidatingAdmissionPolicy that shows whether the API server applies
+// ValidatingAdmissionPolicies. It refuses dry-run deletes of the Lease in a namespace with
+// propagation policy Orphan, which the canary of the webhook does not use.
 func InProcessCanary(name, namespace string) InProcess {
 	ignore, forbidden := admissionregistrationv1.Ignore, metav1.StatusReasonForbidden
 	equivalent := admissionregistrationv1.Equivalent
@@ -28,13 +28,13 @@ func InProcessCanary(name, namespace string) InProcess {
 	}, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny})
 }
 
-// InProcessAnswer is what a delete of the canary is refused with. The number that the request
-// carries tells the answer to it from any other, and the name which canary answers.
+// InProcessAnswer returns the words in which a delete of the canary is refused. The number, which
+// the request carries, tells the answer to it from others, and the name tells which canary answers.
 func InProcessAnswer(name string, gracePeriodSeconds int64) string {
 	return fmt.Sprintf("%s judges (%d)", name, gracePeriodSeconds)
 }
 
-// inProcessOf is a ValidatingAdmissionPolicy and its binding.
+// inProcessOf returns a ValidatingAdmissionPolicy and its binding.
 func inProcessOf(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec,
 	actions []admissionregistrationv1.ValidationAction) (out InProcess) {
 	out.Admission = &admissionregistrationv1.ValidatingAdmissionPolicy{

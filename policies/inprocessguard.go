@@ -5,17 +5,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InProcessGuardName is that of the ValidatingAdmissionPolicy by which Weir's webhook configurations
-// stay.
+// InProcessGuardName is the name of the ValidatingAdmissionPolicy that protects Weir's webhook
+// configurations.
 const InProcessGuardName = "weir-guard"
 
-// ByForce is how one gets past the guard.
+// ByForce is the way past the guard.
 const ByForce = "kubectl delete validatingadmissionpolicybinding " + InProcessGuardName +
 	", which the API server notices within a few seconds"
 
-// InProcessGuard refuses all changes of what Weir's webhook configurations have the API server ask,
-// and of who owns them, but by whom no policy judges. Nothing can guard it and its binding in turn:
-// the API server asks no policy about these, so there is always a way past it.
+// InProcessGuard refuses changes of the webhooks and owners in Weir's webhook configurations,
+// except by users whom no policy judges. Nothing can guard it and its binding in turn: the API
+// server applies no policy to these, so there is always a way past it.
 func (s *Set) InProcessGuard() InProcess {
 	fails, forbidden := admissionregistrationv1.Fail, metav1.StatusReasonForbidden
 	equivalent := admissionregistrationv1.Equivalent

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// constraints say which requests the policy is about.
+// constraints returns which requests the policy is about.
 func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
 	anyVersion := admissionregistrationv1.Equivalent
 	out := &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion}
@@ -43,8 +43,8 @@ func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
 	return out
 }
 
-// selected are the selectors, which are the binding's: the API server parses those of a policy at
-// every write, before it looks at the resource, and those of a binding only at writes that its
+// selected returns the selectors. They are in the binding: the API server parses those of a policy
+// at every write, before it looks at the resource, and those of a binding only at writes that the
 // policy is about.
 func (p *inProcess) selected() *admissionregistrationv1.MatchResources {
 	if p.c.namespaces == nil && p.c.objects == nil {
@@ -55,7 +55,7 @@ func (p *inProcess) selected() *admissionregistrationv1.MatchResources {
 		NamespaceSelector: asLabelSelector(p.c.namespaces), ObjectSelector: asLabelSelector(p.c.objects)}
 }
 
-// asLabelSelector is exact: a compiled selector began as one.
+// asLabelSelector is exact: a compiled selector was made from a LabelSelector.
 func asLabelSelector(s labels.Selector) *metav1.LabelSelector {
 	if s == nil {
 		return nil
@@ -67,7 +67,7 @@ func asLabelSelector(s labels.Selector) *metav1.LabelSelector {
 	return out
 }
 
-// leftOut are the resources that a '*' does not name, but for those that are named beside it.
+// leftOut returns the resources that a '*' does not name, except those named beside it.
 func (p *inProcess) leftOut() []v1beta1.ResourceRule {
 	if !wildcard(p.c.resources) {
 		return nil

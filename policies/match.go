@@ -19,18 +19,18 @@ import (
 type matcher struct {
 	resources  []v1beta1.ResourceRule
 	excluded   []v1beta1.ResourceRule
-	names      []string // empty: all
+	names      []string // empty for all
 	scope      v1beta1.Scope
 	exempt     excluded
-	only       excluded        // whose requests are judged; nobody: everyone's
-	namespaces labels.Selector // nil: all
-	objects    labels.Selector // nil: all
+	only       excluded        // the users whose requests are judged; nobody for all users
+	namespaces labels.Selector // nil for all
+	objects    labels.Selector // nil for all
 	conditions []cel.Condition
-	// broken says why conditions cannot be asked.
+	// broken is why conditions cannot be evaluated.
 	broken string
 }
 
-// namesResource tells whether one of the rules names a resource.
+// namesResource reports whether one of the rules names a resource.
 func namesResource(rules []v1beta1.ResourceRule, gr schema.GroupResource) bool {
 	return slices.ContainsFunc(rules, func(r v1beta1.ResourceRule) bool { return ruleNames(r, gr) })
 }
@@ -43,13 +43,13 @@ func ruleNames(r v1beta1.ResourceRule, gr schema.GroupResource) bool {
 		slices.Contains(r.Resources, "*") && !wildcardLeavesOut(gr.Group, gr.Resource)
 }
 
-// about tells whether the policy is about a resource.
+// about reports whether the policy is about a resource.
 func (m *matcher) about(gr schema.GroupResource) bool {
 	return namesResource(m.resources, gr) && !m.excludes(gr)
 }
 
-// excludes tells whether a resource is left out. What '*' leaves out by itself, it leaves out here
-// with the rest.
+// excludes reports whether a resource is excluded. Here '*' also names what it otherwise leaves
+// out.
 func (m *matcher) excludes(gr schema.GroupResource) bool {
 	has := func(list []string, s string) bool { return slices.Contains(list, s) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(m.excluded, func(r v1beta1.ResourceRule) bool {
@@ -57,9 +57,9 @@ func (m *matcher) excludes(gr schema.GroupResource) bool {
 	})
 }
 
-// usable are the rules that a webhook configuration can hold. The schema accepts no others, but a
-// policy with failurePolicy Fail is asked about also where the schema does not accept it. For one
-// such rule the API server would refuse the configuration, and with it all other policies.
+// usable returns the rules that a webhook configuration can hold. The schema accepts no others, but
+// a policy with failurePolicy Fail also counts if the schema does not accept it. For one bad rule
+// the API server would refuse the configuration, and with it all other policies.
 func usable(rules []v1beta1.ResourceRule) []v1beta1.ResourceRule {
 	var out []v1beta1.ResourceRule
 	for _, r := range rules {
@@ -71,7 +71,7 @@ func usable(rules []v1beta1.ResourceRule) []v1beta1.ResourceRule {
 	return out
 }
 
-// usableScope is the same of a scope: one that there is not may mean either.
+// usableScope does the same for a scope: an unknown one may mean either.
 func usableScope(s v1beta1.Scope) v1beta1.Scope {
 	if s == v1beta1.NamespacedScope || s == v1beta1.ClusterScope {
 		return s
@@ -79,8 +79,8 @@ func usableScope(s v1beta1.Scope) v1beta1.Scope {
 	return v1beta1.AllScopes
 }
 
-// inScope tells whether objects are what a scope says. Of a Namespace admission says that it is in
-// itself.
+// inScope reports whether the object of a question is in a scope. Admission says that a Namespace
+// is in itself.
 func inScope(s v1beta1.Scope, q *Question) bool {
 	switch s {
 	case v1beta1.NamespacedScope:
@@ -91,14 +91,14 @@ func inScope(s v1beta1.Scope, q *Question) bool {
 	return true
 }
 
-// wildcard tells whether resources can match that no rule spells out.
+// wildcard reports whether rules can match resources that none names.
 func wildcard(rules []v1beta1.ResourceRule) bool {
 	return slices.ContainsFunc(rules, func(r v1beta1.ResourceRule) bool {
 		return slices.Contains(r.APIGroups, "*") || slices.Contains(r.Resources, "*")
 	})
 }
 
-// explicit are the resources that rules spell out.
+// explicit returns the resources that rules name.
 func explicit(rules []v1beta1.ResourceRule) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, r := range rules {
@@ -113,8 +113,8 @@ func explicit(rules []v1beta1.ResourceRule) []schema.GroupResource {
 	return out
 }
 
-// compileSelector is nil for everything. A broken policy matches all it might: with failurePolicy
-// Fail it refuses too much, not too little.
+// compileSelector returns nil for a selector of everything. A broken selector matches everything:
+// with failurePolicy Fail the policy refuses too much, not too little.
 func (c *compiled) compileSelector(s *metav1.LabelSelector, at *field.Path) labels.Selector {
 	if s == nil {
 		return nil
@@ -133,8 +133,8 @@ func (c *compiled) compileSelector(s *metav1.LabelSelector, at *field.Path) labe
 	return sel
 }
 
-// matches tells whether an object passes all parts; the resource is looked up before. An error is a
-// condition that cannot be answered, which is neither yes nor no.
+// matches reports whether an object passes all parts; the caller has looked up the resource. An
+// error is a condition that cannot be evaluated, which is neither yes nor no.
 func (m *matcher) matches(e *evaluation) (bool, error) {
 	if ok, err := m.selects(e.q); !ok || err != nil {
 		return false, err
@@ -145,7 +145,7 @@ func (m *matcher) matches(e *evaluation) (bool, error) {
 	return e.All(m.conditions)
 }
 
-// forSome tells whether the policy judges the requests of some users only.
+// forSome reports whether the policy judges only the requests of some users.
 func (m *matcher) forSome() bool {
 	return len(m.only.users)+len(m.only.groups)+len(m.only.accounts) > 0
 }
@@ -170,8 +170,8 @@ func (m *matcher) selects(q *Question) (bool, error) {
 	return m.namespaces.Matches(ns), nil
 }
 
-// namespaceLabels are those that a namespaceSelector selects by; of a Namespace, its own. What is
-// in no namespace passes every namespaceSelector.
+// namespaceLabels returns the labels that a namespaceSelector selects by; of a Namespace, its own.
+// Cluster-scoped objects pass every namespaceSelector.
 func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	switch {
 	case q.isNamespace():
@@ -182,8 +182,8 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	return object(q.NamespaceObject).labels(), true, q.NamespaceObject != nil
 }
 
-// Relabels tells whether DeletionPolicies may be about other objects when the labels of a namespace
-// change: one selects it now, or did, or has a condition that looks at namespaces.
+// Relabels reports whether DeletionPolicies may match other objects when the labels of a namespace
+// change: one selects it now, or did, or has a condition about namespaces.
 func (s *Set) Relabels(was, is map[string]string) bool {
 	return slices.ContainsFunc(s.deletion.all, func(c *compiled) bool {
 		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||

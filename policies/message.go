@@ -11,10 +11,10 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// mostMessage is how many bytes of a policy's own message are told, as in the schema.
+// mostMessage bounds a policy's own message, in bytes, as the schema does.
 const mostMessage = 1024
 
-// compileMessage compiles what a policy says itself.
+// compileMessage compiles the policy's own message.
 func (c *compiled) compileMessage(m v1beta1.PolicyMessage) {
 	c.message = m.Message
 	if m.MessageExpression == "" {
@@ -32,8 +32,8 @@ func (c *compiled) compileMessage(m v1beta1.PolicyMessage) {
 	}
 }
 
-// messageFor is what the policy says itself of a request, in one line; empty for nothing. The
-// expression is only asked where the policy is about the object of the request.
+// messageFor returns the policy's own message about a request, in one line; "" for none. The
+// expression is evaluated only if the policy is about the request's object.
 func (c *compiled) messageFor(q *Question, about bool) string {
 	if c.says != nil && about {
 		if c.deletion != nil && q.Operation != Delete {
@@ -48,8 +48,8 @@ func (c *compiled) messageFor(q *Question, about bool) string {
 	return words.Printable(c.message)
 }
 
-// say puts what the policies say themselves into findings: each once, beside the first of its
-// findings. One that could not be judged says nothing.
+// say adds the policies' own messages to findings, each once, to the policy's first finding. A
+// policy that could not be judged adds none.
 func (v *verdict) say(list []finding) {
 	said := map[*compiled]bool{}
 	for i := range list {

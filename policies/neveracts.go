@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// checkActs finds rules about dependents that can never act.
+// checkActs finds rules about dependents that can never have an effect.
 func (c *compiled) checkActs(p *v1beta1.Propagation) {
 	at := field.NewPath("spec", "propagation", "dependents")
 	orphans := keepsSome(p)
@@ -31,15 +31,15 @@ func (c *compiled) checkActs(p *v1beta1.Propagation) {
 	}
 }
 
-// onlyOrphans tells whether no user can delete with another propagation than Orphan: default stands
-// for Background, and for what asks for nothing.
+// onlyOrphans reports whether no user can delete with another propagation than Orphan: default
+// replaces Background, and the absence of a propagation.
 func (d *deletion) onlyOrphans() bool {
 	byDefault := d.propagation.Default
 	return !d.allows(v1beta1.Foreground) &&
 		(byDefault == v1beta1.Orphan || byDefault == "" && !d.allows(v1beta1.Background))
 }
 
-// warnOfCovered says of a rule that those before it, which come first, name all that it names.
+// warnOfCovered warns of a rule whose resources the rules before it all name.
 func (c *compiled) warnOfCovered(at *field.Path, r v1beta1.ResourceRule, before []v1beta1.ResourceRule) {
 	names := explicit([]v1beta1.ResourceRule{r})
 	isNew := func(gr schema.GroupResource) bool { return !namesResource(before, gr) }
@@ -48,7 +48,7 @@ func (c *compiled) warnOfCovered(at *field.Path, r v1beta1.ResourceRule, before 
 	}
 }
 
-// warnOfPods says what becomes of the pods of a Job that its controller deletes.
+// warnOfPods warns that pods of a Job which its controller deletes are kept.
 func (c *compiled) warnOfPods() {
 	if c.guards() && c.deletion.protection.MaxDependents == nil && !c.onTrial() && c.about(pods) && c.objects == nil && len(c.names) == 0 && len(c.conditions) == 0 {
 		c.warn("spec.protection", "pods that are collected with their Job or ReplicaSet are kept, too, and "+

@@ -9,9 +9,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// object reads an object as it came in JSON. Whatever has another type than it should reads as
-// absent: the API server validates objects, and this package must survive those that it would not
-// accept.
+// object reads a decoded JSON object. A value of the wrong type reads as absent: the API server
+// validates objects, and this package must survive those that it would not accept.
 type object map[string]any
 
 func (o object) at(path ...string) any {
@@ -36,7 +35,7 @@ func (o object) namespace() string { return o.str("metadata", "namespace") }
 func (o object) uid() types.UID    { return types.UID(o.str("metadata", "uid")) }
 func (o object) terminating() bool { return o.at("metadata", "deletionTimestamp") != nil }
 
-// deletedBefore tells whether the object's deletion began before a time.
+// deletedBefore reports whether the object's deletion began before t.
 func (o object) deletedBefore(t time.Time) bool {
 	deleted, err := time.Parse(time.RFC3339, o.str("metadata", "deletionTimestamp"))
 	return err == nil && deleted.Before(t)
@@ -56,7 +55,7 @@ func (o object) finalizers() []string {
 
 func (o object) hasFinalizer() bool { return slices.Contains(o.finalizers(), v1beta1.Finalizer) }
 
-// labelSet is a labels.Set without a copy: selectors only look keys up.
+// labelSet is a labels.Set without a copy: selectors only look up keys.
 type labelSet map[string]any
 
 func (o object) labels() labelSet {
@@ -73,7 +72,7 @@ func (l labelSet) Get(key string) string { s, _ := l[key].(string); return s }
 // Lookup implements labels.Labels.
 func (l labelSet) Lookup(key string) (string, bool) { s, ok := l[key].(string); return s, ok }
 
-// ownerRefs are the owner references, in order.
+// ownerRefs returns the owner references, in order.
 func (o object) ownerRefs() []OwnerRef {
 	list, _ := o.at("metadata", "ownerReferences").([]any)
 	out := make([]OwnerRef, 0, len(list))

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// edit is what a request does to the owner references of its object.
+// edit is the change that a request makes to owner references.
 type edit struct {
 	now []OwnerRef
-	// fresh are indices into now: references that were not there before in these words.
+	// fresh are indexes into now of references that were not there before in exactly this form.
 	fresh []int
-	// blocking are those that newly block their owner's deletion.
+	// blocking are indexes of those that newly block their owner's deletion.
 	blocking []int
 }
 
-// editOf is nil for a request that changes no reference. Order counts, as it does for the API
-// server's own check.
+// editOf returns nil for a request that changes no reference. Order counts, as in the API server's
+// own check.
 func editOf(q *Question) *edit {
 	if q.Operation == Update && sameRefs(object(q.OldObject), object(q.Object)) {
 		return nil
@@ -52,7 +52,7 @@ func editOf(q *Question) *edit {
 	return e
 }
 
-// ownerSubresources are those of a resource by which owner references can be written.
+// ownerSubresources returns the subresources by which owner references can be written.
 func ownerSubresources(gr schema.GroupResource) []string {
 	if gr == pods {
 		return nil
@@ -60,7 +60,7 @@ func ownerSubresources(gr schema.GroupResource) []string {
 	return metadataSubresources(gr)
 }
 
-// sameRefs compares as apimachinery's semantic equality does: unset and false are two things.
+// sameRefs compares like apimachinery's semantic equality: unset differs from false.
 func sameRefs(a, b object) bool {
 	was, _ := a.at("metadata", "ownerReferences").([]any)
 	is, _ := b.at("metadata", "ownerReferences").([]any)
@@ -107,13 +107,13 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	}
 }
 
-// ownerJudge judges one edit by one policy after the other.
+// ownerJudge judges one edit by one policy after another.
 type ownerJudge struct {
 	q    *Question
 	edit *edit
 	d    *Decision
 	v    *verdict
-	seen map[Access]bool // what has been asked for in Needs
+	seen map[Access]bool // what is in Needs already
 }
 
 var (
@@ -143,7 +143,7 @@ func (j *ownerJudge) judge(c *compiled) {
 	}
 }
 
-// String names an owner for the user: Deployment "web".
+// String returns the owner as shown to the user: Deployment "web".
 func (r OwnerRef) String() string {
 	return fmt.Sprintf("%s %q", r.Kind, r.Name)
 }
@@ -166,14 +166,14 @@ func (j *ownerJudge) rules(c *compiled, r *v1beta1.OwnerRules) {
 	}
 	for n, i := range j.edit.fresh {
 		j.ref(c, r, j.edit.now[i])
-		if n < mostOwners { // each is a walk through the graph
+		if n < mostOwners { // each walks the graph
 			j.cycle(c, r, j.edit.now[i])
 		}
 	}
 }
 
-// ref judges one reference. The rules exclude one another in this order, since what comes later
-// would only repeat what came before in other words.
+// ref judges one reference. The first rule that applies excludes the others, which would only
+// repeat it in other words.
 func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	q, what := j.q, j.q.what()
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -194,7 +194,7 @@ func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	}
 }
 
-// cycle finds an owner that depends on what it owns.
+// cycle finds an owner that depends on the object it owns.
 func (j *ownerJudge) cycle(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	if self := j.q.judged().uid(); self != "" && (ref.UID == self || j.q.Facts.Depends != nil && j.q.Facts.Depends(ref.UID, self)) {
 		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", j.owns(ref), j.q.what()))
@@ -205,8 +205,8 @@ func (j *ownerJudge) owns(ref OwnerRef) string {
 	return fmt.Sprintf("the owner %s (%s, uid %s) of %s", ref, ref.APIVersion, ref.UID, j.q.what())
 }
 
-// owner is what is known of an owner. The graph tells of those that it has seen; of any other the
-// API server is asked, where it matters whether it is there.
+// owner returns what is known of an owner. The graph knows the objects that it has seen; the API
+// server is asked about others, if it matters whether they exist.
 func (j *ownerJudge) owner(r *v1beta1.OwnerRules, ref OwnerRef, kind Kind) Owner {
 	if j.q.Facts.Owner == nil {
 		return Owner{}
@@ -244,14 +244,14 @@ func (j *ownerJudge) found(c *compiled, action v1beta1.RuleAction, text string) 
 	j.v.add(c, finding{code: 403, text: text}, []v1beta1.ValidationAction{v1beta1.ValidationAction(action)})
 }
 
-// OwnerLookup is where an owner is read.
+// OwnerLookup is where to read an owner.
 type OwnerLookup struct {
 	Ref       OwnerRef
 	Resource  schema.GroupVersionResource
 	Namespace string
 }
 
-// lookupOf is where the owner of an object in a namespace is, if its kind has one resource.
+// lookupOf returns where the owner of an object in a namespace is. Its kind must have one resource.
 func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
 	lookup := OwnerLookup{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
 	if kind.Namespaced {
@@ -260,8 +260,8 @@ func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
 	return lookup
 }
 
-// Answer is what was read there: nil where nothing is. An object with another uid is another
-// object.
+// Answer returns what a read of the lookup shows. An object with another uid is another object, and
+// the owner is absent.
 func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	gvk := schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind)
 	switch {
@@ -273,6 +273,6 @@ func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
 }
 
-// mostOwners is how many owners are read for one request, and what ManyOwners accepts: a user can
-// write 28,000 references into an object.
+// mostOwners bounds the owners that are read for one request, and is what ManyOwners accepts: a
+// user can write 28,000 references into an object.
 const mostOwners = 64

@@ -11,13 +11,12 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Part is a part of the policies that is judged by itself, since something else happens to requests
-// when it cannot be: an error among policies that are to be ignored then must not refuse for those
-// that fail, and the other way round. The API server says by the path which of them it asks about.
-// The zero value is all policies.
+// Part is a part of the policies that is judged separately, because their failurePolicies differ:
+// an error among policies with Ignore must not refuse for those with Fail, nor the other way round.
+// The path of a request says which part the API server asks. The zero value is all policies.
 type Part string
 
-// The parts. Each policy is in one of them.
+// The parts. Each policy is in exactly one.
 const (
 	PartIgnore Part = "ignore"
 	// PartFail fails, but in namespaces that the cluster itself lives from.
@@ -26,10 +25,10 @@ const (
 	PartEverywhere Part = "everywhere"
 )
 
-// Parts are all of them.
+// Parts are all parts.
 var Parts = []Part{PartIgnore, PartFail, PartEverywhere}
 
-// Path is where a part is judged of a webhook that is at a path.
+// Path returns the path of a part of a webhook.
 func (p Part) Path(webhook string) string {
 	if p == "" {
 		return webhook
@@ -37,11 +36,11 @@ func (p Part) Path(webhook string) string {
 	return webhook + "-" + string(p)
 }
 
-// systemNamespaces hold what a cluster needs to come up, and its nodes to be alive. While Weir is
-// down nothing is refused there: it may be what Weir waits for.
+// systemNamespaces contain what a cluster needs to start and to keep its nodes alive. While Weir is
+// down nothing is refused there: Weir may wait for it.
 var systemNamespaces = []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}
 
-// whichPart is where a policy is judged. One that refuses nothing fails nothing, either.
+// whichPart returns the part of a policy. A policy that refuses nothing is in PartIgnore.
 func (c *compiled) whichPart() Part {
 	switch {
 	case c.failurePolicy != v1beta1.Fail || !c.refuses():
@@ -54,14 +53,13 @@ func (c *compiled) whichPart() Part {
 
 func (p Part) has(c *compiled) bool { return p == "" || c.part == p }
 
-// Refuses tells whether any policy of a part refuses anything: those on trial do not, nor do those
-// that only change something.
+// Refuses reports whether a policy of the part refuses anything. Policies on trial, or that only
+// change something, do not.
 func (s *Set) Refuses(p Part) bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool { return p.has(c) && c.refuses() })
 }
 
-// namesSystemNamespaces tells whether a policy means them: its namespaceSelector asks for them by
-// name.
+// namesSystemNamespaces reports whether the policy's namespaceSelector names such a namespace.
 func (c *compiled) namesSystemNamespaces() bool {
 	if c.namespaces == nil {
 		return false
@@ -72,7 +70,7 @@ func (c *compiled) namesSystemNamespaces() bool {
 	})
 }
 
-// warnOfRisk says what a policy that fails can stop while no process answers for it.
+// warnOfRisk warns of what a policy with failurePolicy Fail can stop while no process answers.
 func (c *compiled) warnOfRisk() {
 	if c.part == PartIgnore {
 		return
@@ -93,8 +91,8 @@ func (c *compiled) warnOfRisk() {
 	}
 }
 
-// lenient are the namespaces in which a part of those that fail does not. Weir's own always is one:
-// a webhook that is down must not keep itself from coming up again.
+// lenient returns the namespaces in which a part does not fail closed. Weir's own always is one: a
+// webhook that is down must not keep itself from coming up again.
 func (s *Set) lenient(p Part) []string {
 	var out []string
 	if p == PartFail {
@@ -107,7 +105,7 @@ func (s *Set) lenient(p Part) []string {
 	return slices.Compact(out)
 }
 
-// failsClosed tells whether a request is refused because a policy cannot be judged.
+// failsClosed reports whether a request is refused because a policy cannot be judged.
 func (s *Set) failsClosed(c *compiled, q *Question) bool {
 	p := c.part
 	return p != PartIgnore && !slices.Contains(s.lenient(p), q.Namespace)

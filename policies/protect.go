@@ -13,12 +13,11 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// protect finds what policies do not accept about a DELETE. Those that would accept it are not
-// asked whether they are about it. What would also be deleted is counted once, and only for a
-// policy that may be.
+// protect finds what policies have against a DELETE. A policy that accepts it is not asked whether
+// it matches. What would also be deleted is counted once, and only for a policy that may match.
 func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	var also AlsoDeleted
-	var unknown error // why it may be more
+	var unknown error // why the count may be too low
 	counted := false
 	for i, c := range ask.policies {
 		p := c.deletion.protection
@@ -57,7 +56,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 	}
 }
 
-// request is which of the ways to delete an object a DELETE is.
+// request returns which way of deleting an object a DELETE is.
 func (q *Question) request() v1beta1.ProtectedRequest {
 	if q.evicted {
 		return v1beta1.ProtectEvict
@@ -65,14 +64,14 @@ func (q *Question) request() v1beta1.ProtectedRequest {
 	return v1beta1.ProtectDelete
 }
 
-// protectsFrom tells whether the policy protects from a way to delete an object.
+// protectsFrom reports whether the policy protects from a way of deleting an object.
 func (c *compiled) protectsFrom(r v1beta1.ProtectedRequest) bool {
 	p := c.deletion.protection
 	return p != nil && (len(p.Requests) == 0 || slices.Contains(p.Requests, r))
 }
 
-// limit says that more would be deleted with an object than the policy accepts, or that it is not
-// known how much does.
+// limit reports that more would also be deleted than the policy accepts, or that the number is not
+// known.
 func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown error, stale string, v *verdict) {
 	p := c.deletion.protection
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
@@ -92,10 +91,11 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 	v.add(c, f, c.actions)
 }
 
-// madeAnew are the namespaces that Kubernetes makes by itself.
+// madeAnew are the namespaces that Kubernetes creates by itself.
 var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
 
-// waysOn are what the user can do now, one line each, at the end of which is what can be pasted.
+// waysOn returns what the user can do now, one line each. A command to paste is at the end of its
+// line.
 func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
 	var ways []string
 	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
@@ -125,7 +125,7 @@ func objects(n int) string {
 	return words.Count(n, "object", "objects")
 }
 
-// accepted is the most that a policy accepts to be deleted, too.
+// accepted returns the largest limit of the policies.
 func (a *evaluator) accepted() (most int) {
 	for _, c := range a.policies {
 		if p := c.deletion.protection; p != nil && p.MaxDependents != nil {
@@ -135,9 +135,9 @@ func (a *evaluator) accepted() (most int) {
 	return most
 }
 
-// alsoDeleted counts what would be deleted with what a DELETE names. With an error it is at least
-// what is returned. What a namespace or a definition holds itself is counted at once; where that is
-// accepted, what goes with it as well.
+// alsoDeleted counts what would also be deleted by a DELETE. With an error it is at least the
+// returned number. The content of a namespace or definition is counted first; only if that is
+// accepted, its dependents are, too.
 func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) {
 	s := Search{UID: q.judged().uid(), Kept: w.keeps}
 	held, known, what := AlsoDeleted{}, true, "what depends on the object"
@@ -173,7 +173,7 @@ func alsoDeleted(q *Question, w propagation, accepted int) (AlsoDeleted, error) 
 	return held, nil
 }
 
-// defines is the resource that a CustomResourceDefinition is about.
+// defines returns the resource of a CustomResourceDefinition.
 func (q *Question) defines() (schema.GroupResource, error) {
 	crd, err := q.oldObject.full(q.OldObject)
 	if err != nil {
@@ -183,13 +183,13 @@ func (q *Question) defines() (schema.GroupResource, error) {
 	return schema.GroupResource{Group: o.str("spec", "group"), Resource: o.str("spec", "names", "plural")}, nil
 }
 
-// How much of it a message says.
+// Bounds of what a message lists.
 const (
 	mostKinds = 6
 	mostNames = 3
 )
 
-// String says what would also be deleted: the largest kinds first, with the first names.
+// String lists what would also be deleted: the largest kinds first, with the first names.
 func (f AlsoDeleted) String() string {
 	var parts []string
 	rest, restKinds := 0, 0
@@ -206,7 +206,7 @@ func (f AlsoDeleted) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String says how many of a kind would also be deleted: 12 pods (a, b, c, …).
+// String returns the number of objects of a kind, and names: 12 pods (a, b, c, …).
 func (k KindCount) String() string {
 	names := slices.Sorted(slices.Values(k.Names))
 	s := fmt.Sprintf("%d %s", k.Count, k.Resource)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// Operation is what a request does; the words are those of admission.
+// Operation is what a request does, in the words of admission.
 type Operation string
 
 // The operations.
@@ -20,7 +20,7 @@ const (
 	Delete Operation = "DELETE"
 )
 
-// User is who asks.
+// User is the user of a request.
 type User struct {
 	Name   string
 	UID    string
@@ -28,98 +28,95 @@ type User struct {
 	Extra  map[string][]string
 }
 
-// Question is one request, as admission sees it, with what the cluster knows about it.
+// Question is a request, as admission sees it, with what the cluster knows about it.
 type Question struct {
 	Operation Operation
-	// Asked is the webhook that asks; only what is its own is then judged. The zero value judges
-	// all.
+	// Asked is the webhook that asks; only its part is judged. The zero value judges everything.
 	Asked Webhook
-	// Part is of which policies it is asked; only these are heard. The zero value is all.
+	// Part selects the policies that are asked. The zero value is all.
 	Part Part
 	User User
 
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// The request as the client sent it, where the API server converted it. Left out: the same.
+	// The request as the client sent it, if the API server converted it; by default the same.
 	RequestKind        schema.GroupVersionKind
 	RequestResource    schema.GroupVersionResource
 	RequestSubresource string
 
-	// Namespace and Name are the request's. A deletecollection has no name: the object's counts
-	// then.
+	// Namespace and Name are the request's. A deletecollection has no name; the object's counts.
 	Namespace, Name string
-	// Object is nil at a DELETE, OldObject at a CREATE. Neither is written to. Those of FromRequest
-	// hold the metadata and what names the kind; conditions see all of them.
+	// Object is nil at a DELETE, OldObject at a CREATE. Neither is changed. After FromRequest they
+	// hold the metadata and the kind; conditions see the whole objects.
 	Object, OldObject map[string]any
 	// evicted: it is the DELETE that an eviction amounts to.
 	evicted bool
-	// anyUser: it is about what an object is, and not about who asks.
+	// anyUser: the user does not matter, only the object does.
 	anyUser bool
 	// What FromRequest has not decoded; nil where Object and OldObject are whole.
 	object, oldObject *text
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
 	DryRun  bool
-	// Now is the time by the API server's clock; the zero value is unknown. An object that gets the
-	// finalizer at an UPDATE is marked with it, because a DELETE may be on its way that has not
-	// seen the finalizer (RB 6.24), and another process may judge that.
+	// Now is the API server's time; zero if unknown. It is written to an object that gets the
+	// finalizer at an UPDATE, because a DELETE may be under way that has not seen the finalizer (RB
+	// 6.24), and another process may judge that.
 	Now time.Time
-	// Sealed tells what Weir wrote of a wave, or of a confirmation; nil where there is no key.
+	// Sealed verifies what Weir wrote about a wave or a confirmation; nil if there is no key.
 	Sealed func(text, seal string) bool
-	// Seal seals it; false while the key is not known.
+	// Seal seals such a text; false while the key is not known.
 	Seal func(text string) (seal string, ok bool)
 
-	// NamespaceObject is the live Namespace that the object is in; nil for cluster-scoped objects.
+	// NamespaceObject is the live Namespace of the object; nil for cluster-scoped objects.
 	NamespaceObject map[string]any
 	Facts           Facts
 	// Collector answers Decision.AsksCollector.
 	Collector Collector
 	// Answers are those to Decision.Needs.
 	Answers map[Access]Answer
-	needs   *[]Access // that conditions ask for, and have no answer yet; nil: nobody looks them up
-	// Owners are those that Decision.Owners asked for; Unknown where one could not be read.
+	needs   *[]Access // those that conditions ask for and Answers lacks; nil if nobody looks them up
+	// Owners are the owners that Decision.Owners asked for; Unknown if one could not be read.
 	Owners map[OwnerRef]Owner
-	// Quotes: errors of conditions may quote the object, since who reads them wrote it.
+	// Quotes: errors of conditions may quote the object, since their reader wrote it.
 	Quotes bool
 }
 
 // Facts are what the ownership graph and discovery know. A nil function knows nothing, and a policy
-// that needs it cannot be judged. Of AlsoDeleted, false means that it is at least that much.
+// that needs it cannot be judged. A false beside an AlsoDeleted means that it is at least that
+// much.
 type Facts struct {
 	// Dependents counts what would be deleted, too, at any depth. It looks at so many references as
 	// can be looked at in a millisecond, and, where more objects are accepted, at eight for each of
 	// these; then the count is Cut.
 	Dependents func(s Search, accepted int) (AlsoDeleted, bool)
-	// Digest stands for all objects that go, those of a search for everything: another one if any
-	// comes or goes.
+	// Digest identifies the set of objects that go: it changes if any comes or goes.
 	Digest func(Search) (digest string, complete bool)
 	// Instances counts the objects of a custom resource.
 	Instances func(schema.GroupResource) (AlsoDeleted, bool)
-	// Content counts what is in a namespace, without what Kubernetes itself puts into each (the
-	// ConfigMap kube-root-ca.crt, the ServiceAccount default), and Events, which Weir does not
-	// follow.
+	// Content counts the content of a namespace, without what Kubernetes itself puts into each (the
+	// ConfigMap kube-root-ca.crt, the ServiceAccount default), and without Events, which Weir does
+	// not follow.
 	Content func(namespace string) (AlsoDeleted, bool)
 	// Owner looks for the owner that a dependent in a namespace claims to have.
 	Owner func(ref OwnerRef, namespace string) Owner
 	// Kind looks up a kind in discovery.
 	Kind func(schema.GroupVersionKind) Kind
-	// Catch finds, of wanted resources, the objects that would be deleted with an object, but for
-	// its own dependents of kept kinds. It looks at so many references as can be looked at in a
-	// millisecond.
+	// Catch finds the objects of wanted resources that would be deleted with an object, except its
+	// own dependents of kept kinds. It looks at as many references as it can in a millisecond.
 	Catch func(uid types.UID, kept, wanted func(schema.GroupResource) bool) Catch
-	// Holds are the wanted resources of which the namespace of a Search holds objects, without what
-	// Kubernetes itself puts into each, or of whose Instances there are any. False: there may be
-	// others.
+	// Holds returns the wanted resources of which the Search's namespace holds objects, without
+	// what Kubernetes itself puts into each, or its Instances if there are any. It returns false if
+	// there may be others.
 	Holds func(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool)
-	// Depends tells whether one object is, perhaps through others, a dependent of another.
+	// Depends reports whether one object is a dependent of another, directly or through others.
 	Depends func(dependent, on types.UID) bool
 }
 
-// Search says what is deleted.
+// Search describes what is deleted.
 type Search struct {
-	// UID is an object that is deleted with its dependents, but for its own of kept kinds; empty
-	// for none.
+	// UID is an object that is deleted with its dependents, except its own of kept kinds; "" for
+	// none.
 	UID  types.UID
 	Kept func(schema.GroupResource) bool
 	// Namespace is one of which everything goes; empty for none.
@@ -128,7 +125,7 @@ type Search struct {
 	Instances schema.GroupResource
 }
 
-// Catch is what would be deleted of what was looked for.
+// Catch is the objects that were looked for and would be deleted.
 type Catch struct {
 	Objects []Caught
 	// Complete says that there are no others.
@@ -146,19 +143,19 @@ type Caught struct {
 // AlsoDeleted is what would be deleted with an object.
 type AlsoDeleted struct {
 	Kinds []KindCount `json:"kinds,omitempty"`
-	// Cut says that there were more references than are looked at: it is at least that much.
+	// Cut says that there were more references than are looked at, so the count is a lower bound.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// KindCount is how many objects of a resource would also be deleted, and the first names of them,
-// namespace/name where that helps.
+// KindCount is how many objects of a resource would also be deleted, and their first names, as
+// namespace/name if that helps.
 type KindCount struct {
 	Resource string   `json:"resource"`
 	Count    int      `json:"count"`
 	Names    []string `json:"names,omitempty"`
 }
 
-// Total is how many objects would also be deleted.
+// Total returns how many objects would also be deleted.
 func (f AlsoDeleted) Total() int {
 	n := 0
 	for _, k := range f.Kinds {
@@ -177,7 +174,7 @@ type OwnerRef struct {
 // Presence is what is known about an object.
 type Presence uint8
 
-// Zero is the safe value: nothing is concluded from what is not known.
+// The zero value is the safe one: nothing follows from what is not known.
 const (
 	Unknown Presence = iota
 	Present
@@ -200,7 +197,7 @@ type Kind struct {
 	Resources  []schema.GroupResource
 }
 
-// check finds requests that cannot be judged: an API server does not send them.
+// check returns an error for requests that cannot be judged. API servers do not send them.
 func (q *Question) check() error {
 	switch q.Operation {
 	case Create:
@@ -221,8 +218,8 @@ func (q *Question) check() error {
 	return nil
 }
 
-// Stored is the question about an object as it is stored, which no client is about to change: what
-// back-fill asks (FinalizersFor) and what is asked of an object that terminates (Enforce).
+// Stored returns the question about a stored object that no client is about to change: for
+// back-fill (FinalizersFor) and for terminating objects (Enforce).
 func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, namespace map[string]any) Question {
 	o := object(obj)
 	return Question{
@@ -231,19 +228,19 @@ func Stored(gvk schema.GroupVersionKind, gvr schema.GroupVersionResource, obj, n
 	}
 }
 
-// Of is the same DELETE, of its object as it is in obj.
+// Of returns the same DELETE for the object as it is in obj.
 func (q Question) Of(obj map[string]any) Question {
 	q.OldObject, q.oldObject = obj, nil
 	return q
 }
 
-// Evicts tells whether a request is to evict a pod.
+// Evicts reports whether a request evicts a pod.
 func (q *Question) Evicts() bool {
 	return q.Operation == Create && q.Resource.GroupResource() == pods && q.Subresource == "eviction"
 }
 
-// AsEvicted is the DELETE that an eviction amounts to: of the pod, with the options that the
-// Eviction has.
+// AsEvicted returns the DELETE that an eviction amounts to: of the pod, with the Eviction's
+// options.
 func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
 	options, _ := q.full()["deleteOptions"].(map[string]any)
 	d := q.Of(pod)
@@ -253,7 +250,7 @@ func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string
 	return d
 }
 
-// full is all of the object that a request leaves behind; nothing of one that cannot be read.
+// full returns the whole object after the request; nil if it cannot be decoded.
 func (q *Question) full() map[string]any {
 	all, err := q.object.full(q.Object)
 	if err != nil {
@@ -262,20 +259,20 @@ func (q *Question) full() map[string]any {
 	return all
 }
 
-// KindOf are the apiVersion and the kind that an object says it has.
+// KindOf returns the apiVersion and kind of an object.
 func KindOf(obj map[string]any) (apiVersion, kind string) {
 	return object(obj).str("apiVersion"), object(obj).str("kind")
 }
 
-// asDelete is the question whether, and how, the object that a CREATE or UPDATE leaves behind may
-// be deleted: what decides about its finalizer.
+// asDelete returns the question whether, and how, the object after a CREATE or UPDATE may be
+// deleted, which decides about its finalizer.
 func (q *Question) asDelete() *Question {
 	d := q.deleting(q.Object, q.object)
 	d.anyUser = true
 	return d
 }
 
-// deleting is the question whether an object of a request may be deleted by who sends that.
+// deleting returns the question whether the request's user may delete obj.
 func (q *Question) deleting(obj map[string]any, whole *text) *Question {
 	d := *q
 	d.Operation, d.Subresource, d.RequestSubresource = Delete, "", ""
@@ -284,7 +281,7 @@ func (q *Question) deleting(obj map[string]any, whole *text) *Question {
 	return &d
 }
 
-// judged is the object that a request is about.
+// judged returns the object of a request.
 func (q *Question) judged() object {
 	if q.Object != nil {
 		return object(q.Object)
@@ -292,7 +289,7 @@ func (q *Question) judged() object {
 	return object(q.OldObject)
 }
 
-// name is the object's; a deletecollection's request has none.
+// name returns the object's name; a deletecollection's request has none.
 func (q *Question) name() string {
 	if q.Name != "" {
 		return q.Name
@@ -303,7 +300,7 @@ func (q *Question) name() string {
 	return q.judged().str("metadata", "generateName")
 }
 
-// what names the object for the user: deployments.apps "web" in namespace "shop".
+// what returns the object as shown to users: deployments.apps "web" in namespace "shop".
 func (q *Question) what() string {
 	s := fmt.Sprintf("%s %q", q.Resource.GroupResource(), q.name())
 	if q.Namespace != "" && !q.isNamespace() {
@@ -312,8 +309,7 @@ func (q *Question) what() string {
 	return s
 }
 
-// kubectl is how the user names the object to kubectl: whoever is refused pastes what the refusal
-// says.
+// kubectl returns the object's name in kubectl commands, which users paste.
 func (q *Question) kubectl() string {
 	s := words.Object(q.Resource.GroupResource().String(), q.name())
 	if q.Namespace != "" && !q.isNamespace() {
@@ -330,6 +326,6 @@ func (q *Question) isCRD() bool {
 	return q.Resource.Group == "apiextensions.k8s.io" && q.Resource.Resource == "customresourcedefinitions"
 }
 
-// namespaced tells whether the object is in a namespace: a request for a Namespace says it is in
+// namespaced reports whether the object is in a namespace. A request for a Namespace says it is in
 // itself.
 func (q *Question) namespaced() bool { return q.Namespace != "" && !q.isNamespace() }

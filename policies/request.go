@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/policies/cel"
 )
 
-// FromRequest makes a question of an admission request. Facts, answers and the namespace are the
-// caller's to add.
+// FromRequest returns the question of an admission request. The caller adds facts, answers and the
+// namespace.
 func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 	q := Question{
 		Operation:   Operation(r.Operation),
@@ -51,9 +51,9 @@ func FromRequest(r *admissionv1.AdmissionRequest) (Question, error) {
 	return q, q.check()
 }
 
-// read decodes what policies read of an object themselves: its metadata without managedFields, and
-// what names its kind. The rest is most of the work, and most policies need none of it. The text is
-// for conditions that do.
+// read decodes what policies themselves read of an object: its metadata without managedFields, and
+// its kind. The rest is most of the work, and most policies do not need it. The text is for
+// conditions that do.
 func read(raw []byte) (map[string]any, *text, error) {
 	o := gjson.Result{}
 	if utf8.Valid(raw) && !halves(raw) && !TooDeep(raw, MostDepth) && gjson.ValidBytes(raw) {
@@ -76,9 +76,8 @@ func read(raw []byte) (map[string]any, *text, error) {
 	return known, &text{raw: raw}, err
 }
 
-// halves tells whether a letter may be written as halves (\ud83d\ude00), or only one of them be
-// there: like letters that are none, these are for the decoder to replace. The API server writes
-// letters as they are.
+// halves reports whether the text may contain escaped surrogates (\ud83d\ude00), or half a pair.
+// Like invalid UTF-8, these are left to the decoder. The API server does not escape letters.
 func halves(raw []byte) bool {
 	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
 }
@@ -95,11 +94,11 @@ func metadataOf(v gjson.Result) (any, error) {
 	})
 }
 
-// shallow is how far down gjson is used: it looks at what is below a level once for each. Metadata
-// that an API server accepts is less deep.
+// shallow is the depth to which gjson is used: it scans a value once for each level above it.
+// Metadata that an API server accepts is not as deep.
 const shallow = 8
 
-// valueOf is what decodeJSON makes of a value, depth levels down.
+// valueOf returns what decodeJSON would for a value, depth levels down.
 func valueOf(v gjson.Result, depth int) (any, error) {
 	switch {
 	case depth >= shallow && v.Type == gjson.JSON:
@@ -124,7 +123,7 @@ func valueOf(v gjson.Result, depth int) (any, error) {
 
 func keep(v any, err error) (any, bool, error) { return v, true, err }
 
-// mapOf are those fields of an object that are kept.
+// mapOf returns the fields of an object that are kept.
 func mapOf(v gjson.Result, field func(key string, value gjson.Result) (any, bool, error)) (map[string]any, error) {
 	m := map[string]any{}
 	var err error
@@ -139,7 +138,7 @@ func mapOf(v gjson.Result, field func(key string, value gjson.Result) (any, bool
 	return m, err
 }
 
-// text is an object as it came.
+// text is an object as it was sent.
 type text struct {
 	raw  []byte
 	once sync.Once
@@ -147,7 +146,7 @@ type text struct {
 	err  error
 }
 
-// full is all of an object of a question: decoded, if it has not been yet.
+// full returns the whole object, decoding it the first time; known if t is nil.
 func (t *text) full(known map[string]any) (map[string]any, error) {
 	if t == nil {
 		return known, nil
@@ -163,7 +162,7 @@ func decode(raw []byte, into *map[string]any) error {
 	if TooDeep(raw, MostDepth) {
 		return fmt.Errorf("is nested more than %d levels deep", MostDepth)
 	}
-	// Full numbers have to be int64 for CEL to be what it is in the API server.
+	// Whole numbers must be int64 for CEL, as in the API server.
 	v, err := decodeJSON(raw)
 	if err != nil || v == nil {
 		return err

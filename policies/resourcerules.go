@@ -11,7 +11,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// named are rules without a '*': in its place are the resources that it names, group by group.
+// named returns rules without a '*': the resources that it names take its place, group by group.
 func named(rules []v1beta1.ResourceRule, kept []schema.GroupResource) []v1beta1.ResourceRule {
 	var out []v1beta1.ResourceRule
 	for _, r := range rules {
@@ -32,7 +32,7 @@ func named(rules []v1beta1.ResourceRule, kept []schema.GroupResource) []v1beta1.
 	return out
 }
 
-// named are the rules of a policy without a '*', and without what it excludes.
+// named returns the policy's rules without a '*', and without what it excludes.
 func (m *matcher) named(kept []schema.GroupResource) []v1beta1.ResourceRule {
 	return without(named(m.resources, kept), m.excludes)
 }
@@ -51,8 +51,8 @@ func scoped(rules []v1beta1.ResourceRule, scope v1beta1.Scope) []scopedRule {
 	return out
 }
 
-// without are rules without the resources that drop tells of, and without rules that then name
-// none.
+// without returns rules without the resources for which drop is true, and without rules that are
+// then empty.
 func without(rules []v1beta1.ResourceRule, drop func(schema.GroupResource) bool) []v1beta1.ResourceRule {
 	var out []v1beta1.ResourceRule
 	for _, r := range rules {
@@ -70,8 +70,8 @@ func without(rules []v1beta1.ResourceRule, drop func(schema.GroupResource) bool)
 	return out
 }
 
-// webhookRules puts resource rules into the words of webhook configurations, each once. They hold
-// no '*' any more.
+// webhookRules converts resource rules, which have no '*', to rules of webhook configurations, each
+// once.
 func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
 	subresources func(schema.GroupResource) []string) []admissionregistrationv1.RuleWithOperations {
 	var out []admissionregistrationv1.RuleWithOperations
@@ -103,7 +103,7 @@ func webhookRules(in []scopedRule, ops []admissionregistrationv1.OperationType,
 	return out
 }
 
-// ruleOf is about resources of an API group in whatever version.
+// ruleOf returns a rule for resources of an API group in any version.
 func ruleOf(scope admissionregistrationv1.ScopeType, group string, resources []string,
 	ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: ops, Rule: admissionregistrationv1.Rule{

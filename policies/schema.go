@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kindSchema is the schema of one kind. A policy in a file never meets the API server; it is held
-// to the same rules by the same code, from the same CustomResourceDefinition.
+// kindSchema is the schema of a kind. A policy in a file never reaches the API server; the same
+// code applies the same rules to it, from the same CustomResourceDefinition.
 type kindSchema struct {
 	structural *structuralschema.Structural
 	values     schemavalidation.SchemaValidator
@@ -88,7 +88,7 @@ func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
 	}
 	bad := schemavalidation.ValidateCustomResource(nil, obj, k.values)
 	bad = append(bad, listtype.ValidateListSetsAndMaps(nil, k.structural, obj)...)
-	if len(bad) == 0 && k.rules != nil { // as the server does: rules count on values that are right
+	if len(bad) == 0 && k.rules != nil { // as in the API server, rules assume valid values
 		bad, _ = k.rules.Validate(context.Background(), nil, k.structural, obj, nil, celconfig.RuntimeCELCostBudget)
 	}
 	errs = append(errs, bad...)

@@ -13,15 +13,16 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// guardsSelection tells whether an update that takes an object out of the policy is judged as its
+// guardsSelection reports whether an update that takes an object out of the policy is judged as its
 // delete.
 func (c *compiled) guardsSelection() bool {
 	p := c.deletion.protection
 	return p != nil && p.Confirmation.Asked() && p.GuardSelection == v1beta1.GuardSelectionRefuse
 }
 
-// guardSelection judges an UPDATE after which a policy would protect its object no more: the next
-// delete would pass. It asks nothing of the graph, so a limit of dependents does not count here.
+// guardSelection judges an UPDATE after which a policy would no longer protect its object, so that
+// the next delete would pass. It asks nothing of the graph, so a limit of dependents does not count
+// here.
 func (s *Set) guardSelection(q *Question, v *verdict) {
 	if q.Operation != Update || !writesMetadata(q.Resource.GroupResource(), q.Subresource) {
 		return
@@ -57,8 +58,8 @@ func (s *Set) guardSelection(q *Question, v *verdict) {
 	}
 }
 
-// stays tells whether a policy is about an object, as far as its metadata says. A condition that
-// looks further is another matter: whoever may write the object decides what is in it.
+// stays reports whether a policy matches an object, as far as its metadata says. Conditions that
+// look further are left out: users who may write the object decide what is in it.
 func (m *matcher) stays(e *evaluation) (bool, error) {
 	if ok, err := m.selects(e.q); !ok || err != nil {
 		return false, err
@@ -66,8 +67,8 @@ func (m *matcher) stays(e *evaluation) (bool, error) {
 	return e.All(slices.DeleteFunc(slices.Clone(m.conditions), func(c cel.Condition) bool { return !c.MetadataOnly() }))
 }
 
-// writesMetadata tells whether an update of a subresource may write labels, owners and the like:
-// Kubernetes' older kinds let that of their status do it.
+// writesMetadata reports whether an update of a subresource may write labels, owners and the like:
+// for Kubernetes' older kinds, updates of status can.
 func writesMetadata(gr schema.GroupResource, subresource string) bool {
 	return subresource == "" || slices.Contains(metadataSubresources(gr), subresource)
 }
@@ -82,9 +83,9 @@ func metadataSubresources(gr schema.GroupResource) []string {
 	return []string{"status"}
 }
 
-// addSelection adds the entries of a policy that guards its selection, or what objects declare. What
-// its selectors say the API server judges; what conditions say only Weir can, so updates never wait
-// for that entry.
+// addSelection adds the entries of a policy that guards its selection, or reads declarations. The
+// API server can judge selectors; only Weir can judge conditions, so updates never wait for that
+// entry.
 func (c *compiled) addSelection(add func(w Webhook, p Part, c *compiled, conditions, eviction bool)) {
 	if len(c.leaving()) > 0 {
 		add(WebhookSelection, c.part, c, false, false)
@@ -94,8 +95,8 @@ func (c *compiled) addSelection(add func(w Webhook, p Part, c *compiled, conditi
 	}
 }
 
-// onSelection restricts an entry to updates by which a policy may no longer be about an object, or
-// which change what that declares.
+// onSelection restricts an entry to updates that may take an object out of a policy, or change its
+// declaration.
 func (e *entry) onSelection(out *WebhookRules) {
 	var says []string
 	for _, c := range e.policies {
@@ -128,8 +129,8 @@ func (e *entry) onSelection(out *WebhookRules) {
 	out.MatchConditions = append(out.MatchConditions, leaves)
 }
 
-// leaving says in CEL, each by itself, what labels an update takes an object out by, and whether it
-// changes what the object declares.
+// leaving returns the CEL for each kind of update that takes an object out by labels, and for one
+// that changes its declaration.
 func (c *compiled) leaving() []string {
 	var out []string
 	if c.readsAnnotation() {
@@ -151,7 +152,7 @@ func leaves(s labels.Selector) string {
 	return "(" + selectsIn(s, "oldObject") + ") && !(" + selectsIn(s, "object") + ")"
 }
 
-// selectsIn says in CEL that a selector selects an object.
+// selectsIn is a selector in CEL.
 func selectsIn(s labels.Selector, variable string) string {
 	requirements, _ := s.Requirements()
 	var parts []string
@@ -173,7 +174,8 @@ func selectsIn(s labels.Selector, variable string) string {
 	return strings.Join(parts, " && ")
 }
 
-// conditionFields are the fields of metadata that conditions may look at and an update may change.
+// conditionFields returns the fields of metadata that conditions may look at and an update may
+// change.
 func (c *compiled) conditionFields() []string {
 	var out []string
 	for _, f := range []string{"annotations", "finalizers", "labels", "ownerReferences"} {

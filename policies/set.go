@@ -11,12 +11,12 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// Options are what a Set knows besides policies.
+// Options are what a Set needs besides policies.
 type Options struct {
 	// Self are the user names that Weir acts under. No policy judges them.
 	Self []string
 	// Namespace is Weir's own. Propagation does not apply there: no process would carry out the
-	// deletion of who carries out deletions.
+	// deletion of the process that carries out deletions.
 	Namespace string
 }
 
@@ -32,12 +32,11 @@ type Set struct {
 	guards   index // those of them that protect in cascades, too
 	owners   index
 	drains   []*compiled
-	archives []*compiled // DeletionPolicies that have namespaces recorded
+	archives []*compiled // DeletionPolicies that record namespaces
 }
 
-// Build compiles policies. What previous holds in the same words is taken from there; previous may
-// be nil. A policy of the API server takes the place of one from a file with the same kind and
-// name.
+// Build compiles policies. It reuses those of previous, which may be nil, that have not changed. A
+// policy of the API server takes precedence over one of the same kind and name in a file.
 func Build(previous *Set, sources []Source, opts Options) *Set {
 	s := &Set{system: slices.Concat(systemUsers, opts.Self), self: opts.Self, own: opts.Namespace}
 	slices.Sort(s.system)
@@ -103,7 +102,7 @@ func shadow(loser, winner Source) Problem {
 		Message: "not in force: " + by + " has a policy of this kind and name"}
 }
 
-// Problems are all that is wrong with the policies, sorted.
+// Problems returns all problems of the policies, sorted.
 func (s *Set) Problems() []Problem {
 	out := slices.Clone(s.shadowed)
 	for _, c := range s.policies {
@@ -117,18 +116,18 @@ func compareProblems(a, b Problem) int {
 	return cmp.Or(compare(a.File, b.File), cmp.Compare(a.Line, b.Line), a.Policy.compare(b.Policy), compare(a.Field, b.Field), compare(a.Message, b.Message))
 }
 
-// Status is what is to be said about a policy.
+// Status is the state of a policy.
 type Status struct {
 	Policy PolicyKey
 	File   string
 	// Ready policies are in force; of the others, Message says why not.
 	Ready   bool
 	Message string
-	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; empty for
-	// nothing in particular.
+	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; "" for nothing
+	// in particular.
 	FailsClosed bool
 	Risk        string
-	// Names are the resources that it names, in the order in which it does, but for '*'.
+	// Names are the resources that the policy names, in order, without '*'.
 	Names []Name
 	// Excluded are the resources that its '*' leaves out.
 	Excluded []string
@@ -153,7 +152,7 @@ type Name struct {
 	Resource string
 }
 
-// Statuses are those of all policies, by kind and name.
+// Statuses returns the statuses of all policies, by kind and name.
 func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
@@ -169,7 +168,7 @@ func (s *Set) Statuses() []Status {
 	return out
 }
 
-// waveNames are those of a DrainPolicy, in their order.
+// waveNames returns the names of a DrainPolicy's waves, in order.
 func (c *compiled) waveNames() string {
 	var names []string
 	for _, w := range c.waves {
@@ -178,7 +177,7 @@ func (c *compiled) waveNames() string {
 	return strings.Join(names, ", ")
 }
 
-// NeedsGraph tells whether there are policies that ask for Facts about objects.
+// NeedsGraph reports whether some policy asks for Facts about objects.
 func (s *Set) NeedsGraph() bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		switch {
@@ -191,14 +190,14 @@ func (s *Set) NeedsGraph() bool {
 	})
 }
 
-// asksForOwners tells whether rules are about owners themselves, and not only about their kinds.
+// asksForOwners reports whether rules are about owners themselves, and not only about their kinds.
 func asksForOwners(r *v1beta1.OwnerRules) bool {
 	return r != nil && slices.ContainsFunc([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle}, func(a v1beta1.RuleAction) bool {
 		return a != "" && a != v1beta1.RuleIgnore
 	})
 }
 
-// NeedsKinds tells whether there are policies that ask for Facts at all, be it only which kinds are
+// NeedsKinds reports whether some policy asks for Facts at all, even if only for the kinds that are
 // served.
 func (s *Set) NeedsKinds() bool {
 	return s.NeedsGraph() || slices.ContainsFunc(s.policies, func(c *compiled) bool {
@@ -206,9 +205,9 @@ func (s *Set) NeedsKinds() bool {
 	})
 }
 
-// AddsFinalizer tells whether there can be objects of a resource that are to carry Weir's
-// finalizer, or of which it cannot be said because a policy is broken; and whether more than their
-// metadata has to be known to tell.
+// AddsFinalizer reports whether objects of a resource may have to carry Weir's finalizer, or
+// whether that is unknown because a policy is broken. full reports whether telling takes more than
+// their metadata.
 func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	if !propagates(gr) {
 		return false, false
@@ -220,13 +219,13 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	return some, full
 }
 
-// LooksBeyondMetadata tells whether a condition of some DeletionPolicy about a resource, or its
-// message, needs more of an object than its metadata.
+// LooksBeyondMetadata reports whether a condition or message of some DeletionPolicy about a
+// resource needs more of an object than its metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).tellsBeyondMetadata)
 }
 
-// addingFinalizers are the policies that may want the finalizer added to objects of a resource.
+// addingFinalizers returns the policies that may want the finalizer on objects of a resource.
 func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 	for _, c := range s.deletion.about(gr) {
 		if propagates(gr) && c.ready() && !c.onTrial() && c.deletion.addsFinalizer(gr) {
@@ -241,7 +240,7 @@ func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
 func (s *Set) Decide(q Question) Decision {
 	d := Decision{Allowed: true}
 	if err := q.check(); err != nil {
-		// An API server does not send this; whoever does is not let past.
+		// An API server does not send this, so the sender is not let past.
 		return Decision{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
 	}
 	var needs []Access

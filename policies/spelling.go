@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// The schema says with a regular expression how groups and resources are written. What people write
-// instead is always the same, too.
+// The schema describes groups and resources by regular expressions. What people write instead is
+// mostly one of a few things.
 
 var (
 	resourceField = regexp.MustCompile(`\.resources\[\d+\]$`)
@@ -22,7 +22,7 @@ var (
 	groupField    = regexp.MustCompile(`\.apiGroups\[\d+\]$`)
 )
 
-// spelled is an error of the schema, of a group or a resource in words that say what to write.
+// spelled returns an error of the schema, for a group or resource in words that say what to write.
 func spelled(err *field.Error) *field.Error {
 	written, _ := err.BadValue.(string)
 	why := ""
@@ -39,7 +39,7 @@ func spelled(err *field.Error) *field.Error {
 	return field.Invalid(field.NewPath(err.Field), field.OmitValueType{}, why)
 }
 
-// renamed are the fields of v1alpha1 that have another name, or another form, and what to write.
+// renamed are the fields of v1alpha1 that have another name or form, and what to write.
 var renamed = map[string]string{
 	"spec.match.conditions": "matchConditions",
 	"spec.waves[].timeout":  "timeoutSeconds, a number of seconds",

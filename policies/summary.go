@@ -2,9 +2,9 @@ package policies
 
 import "fmt"
 
-// Summary says in a sentence what would also be deleted with what a DELETE names, for who only
-// tries it, or may not do it; empty where that is nothing, or not known. It has no names: who asks
-// may not be allowed to see them.
+// Summary returns a sentence about what a DELETE would also delete, for a user who only tries it,
+// or may not do it; "" if that is nothing, or not known. It has no names: the user may not be
+// allowed to see them.
 func (s *Set) Summary(q Question) string {
 	if q.Operation != Delete || q.Subresource != "" || object(q.OldObject).terminating() {
 		return ""

@@ -20,7 +20,7 @@ type Webhook string
 const WebhookConfigurations = "weir"
 
 // Weir's webhooks. Clear is the mutating half of Owners. Cascade judges what a request takes with
-// it, where Delete judges its own object.
+// it, where Delete judges the request's own object.
 const (
 	WebhookAddFinalizer Webhook = "stamp.weir.dev"
 	WebhookDelete       Webhook = "delete.weir.dev"
@@ -42,8 +42,8 @@ const (
 	WebhookPolicies Webhook = "policies.weir.dev"
 )
 
-// WebhookRules are what one entry of a webhook configuration has to say: which requests come to
-// Weir at all.
+// WebhookRules are one entry of a webhook configuration: they say which requests the API server
+// sends to Weir.
 type WebhookRules struct {
 	// Name is unique in the configuration. It ends in the name of the Webhook.
 	Name    string
@@ -56,14 +56,13 @@ type WebhookRules struct {
 	FailurePolicy   admissionregistrationv1.FailurePolicyType
 	Rules           []admissionregistrationv1.RuleWithOperations
 	MatchConditions []admissionregistrationv1.MatchCondition
-	// The selectors select what one of the policies does, and as little else as can be said; nil is
-	// everything.
+	// The selectors select what any of the policies does, and as little else as possible; nil
+	// selects everything.
 	NamespaceSelector, ObjectSelector *metav1.LabelSelector
 }
 
-// entry gathers the policies that share an entry: a webhook, the part that is judged together,
-// whether an update that leaves labels and finalizers alone can matter, and whether it is about
-// evictions.
+// entry is the policies that share an entry: the same webhook and part, whether an update that
+// leaves labels and finalizers alone can matter, and whether it is about evictions.
 type entry struct {
 	webhook    Webhook
 	part       Part
@@ -81,8 +80,8 @@ func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
 	return s.WebhooksBeside(kept, nil)
 }
 
-// WebhooksBeside are those that are needed where the API server judges some of the policies by
-// itself.
+// WebhooksBeside returns the entries that are needed if the API server judges some of the policies
+// by itself.
 func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][]Webhook) []WebhookRules {
 	var entries []entry
 	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
@@ -142,14 +141,14 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 	return out
 }
 
-// judges tells whether the policy can make a difference: one that is broken does if its
-// failurePolicy is Fail.
+// judges reports whether the policy has an effect. A broken policy has one if its failurePolicy is
+// Fail.
 func (c *compiled) judges() bool {
 	return c.ready() || c.failurePolicy == v1beta1.Fail && len(c.resources) > 0
 }
 
-// guardsEvictions tells whether evictions of pods can be refused: by protection, and by a policy of
-// which it cannot be told.
+// guardsEvictions reports whether evictions of pods may be refused: by protection, or by a broken
+// policy.
 func (c *compiled) guardsEvictions() bool {
 	return c.about(pods) && (!c.ready() || c.protectsFrom(v1beta1.ProtectEvict))
 }
@@ -164,14 +163,14 @@ func (c *compiled) mayChangeFinalizer() bool {
 	return c.ready() && !c.onTrial() && asks
 }
 
-// mayAddFinalizer tells whether there can be objects to which the policy wants the finalizer added.
+// mayAddFinalizer reports whether the policy may want the finalizer on some objects.
 func (c *compiled) mayAddFinalizer() bool {
 	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
 		return c.about(gr) && c.deletion.addsFinalizer(gr)
 	}))
 }
 
-// selects are the resources that the policies of an entry name, and what they select of these.
+// selects returns the resources that an entry's policies name, and their selectors.
 func (e *entry) selects(kept []schema.GroupResource) (resources []scopedRule, namespaces, objects []labels.Selector) {
 	for _, c := range e.policies {
 		of := c.named(kept)
@@ -240,7 +239,7 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	return out
 }
 
-// name puts what is special about the entry before its name.
+// name prefixes the entry's name with what is special about it.
 func (e *entry) name(out *WebhookRules) {
 	if e.conditions {
 		out.Name = "conditions." + out.Name
@@ -265,7 +264,7 @@ func (s *Set) leftToWeir(w Webhook) string {
 	return "has(request.dryRun) && request.dryRun || " + confirmed
 }
 
-// onFinalizers restricts an entry to what may change which finalizers an object is to have.
+// onFinalizers restricts an entry to requests that may change which finalizers an object needs.
 func (e *entry) onFinalizers(out *WebhookRules) {
 	out.MatchConditions[1].Expression += " || " + takesFinalizer
 	out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "whole-object",
@@ -280,8 +279,8 @@ func (e *entry) onFinalizers(out *WebhookRules) {
 	}
 }
 
-// lenientWhereItHasToBe makes two entries of one that fails: in some namespaces it is asked, and
-// does not.
+// lenientWhereItHasToBe splits an entry that fails closed in two: in some namespaces it is asked,
+// and fails open.
 func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 	namespaces := s.lenient(r.Part)
 	if r.FailurePolicy != admissionregistrationv1.Fail || !mayBeNamed(r.NamespaceSelector, namespaces) {
@@ -304,7 +303,7 @@ func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 	return []WebhookRules{r, there}
 }
 
-// mayBeNamed tells whether a selector of namespaces may select one of these.
+// mayBeNamed reports whether a namespace selector may select one of these names.
 func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
 	return len(names) > 0 && (s == nil || !slices.ContainsFunc(s.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
 		return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn &&
@@ -312,12 +311,12 @@ func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
 	}))
 }
 
-// mostExpression is how long an expression is at most, in bytes, that only saves calls: the API
-// server takes 100,000 code points, and with one that is longer none of a configuration.
+// mostExpression bounds an expression that only saves calls, in bytes: the API server accepts
+// 100,000 code points, and rejects the whole configuration for a longer one.
 const mostExpression = 50_000
 
-// whom drops the requests that none of the policies judges, for who sends them or for the name of
-// the object.
+// whom excludes the requests that no policy of the entry judges because of their user or the
+// object's name.
 func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
 	var out []admissionregistrationv1.MatchCondition
 	add := func(name, expression string) { // one that is left out has Weir judge what it would have dropped
@@ -360,19 +359,20 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 	return out
 }
 
-// Asks tells whether there can be entries at all.
+// Asks reports whether there can be entries at all.
 func (s *Set) Asks() bool {
 	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) || slices.ContainsFunc(s.owners.all, (*compiled).judges)
 }
 
-// Wildcard tells whether some policy has a '*', so that the entries depend on what the API server
+// Wildcard reports whether some policy has a '*', so that the entries depend on what the API server
 // serves.
 func (s *Set) Wildcard() bool {
 	return len(s.drains)+len(s.archives)+len(s.guards.all) > 0 ||
 		slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
-// drainRules let the namespace controller's deletes come to Weir, which holds those of later waves.
+// drainRules returns the entries that send the namespace controller's deletes to Weir, which holds
+// those of later waves.
 func (s *Set) drainRules(kept []schema.GroupResource) (out []WebhookRules) {
 	for _, part := range Parts {
 		all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
@@ -412,7 +412,7 @@ func (s *Set) drainRules(kept []schema.GroupResource) (out []WebhookRules) {
 	return out
 }
 
-// changed drops updates that leave fields of the metadata as they are.
+// changed is the condition that drops updates which leave these fields of metadata alone.
 func changed(name string, fields ...string) admissionregistrationv1.MatchCondition {
 	parts := []string{"oldObject == null"}
 	for _, f := range fields {
