@@ -19,9 +19,9 @@ type Part string
 // The parts. Each policy is in exactly one.
 const (
 	PartIgnore Part = "ignore"
-	// PartFail fails, but in namespaces that the cluster itself lives from.
+	// PartFail fails closed, except in the namespaces that the cluster itself needs.
 	PartFail Part = "fail"
-	// PartEverywhere fails in those, too: its policies name them.
+	// PartEverywhere fails closed in those, too: its policies name them.
 	PartEverywhere Part = "everywhere"
 )
 

@@ -54,7 +54,7 @@ type Question struct {
 	evicted bool
 	// anyUser: the user does not matter, only the object does.
 	anyUser bool
-	// What FromRequest has not decoded; nil where Object and OldObject are whole.
+	// The undecoded objects of FromRequest; nil if Object and OldObject are whole.
 	object, oldObject *text
 	// Options are the request's: DeleteOptions at a DELETE.
 	Options map[string]any
@@ -119,9 +119,9 @@ type Search struct {
 	// none.
 	UID  types.UID
 	Kept func(schema.GroupResource) bool
-	// Namespace is one of which everything goes; empty for none.
+	// Namespace is a namespace whose whole content goes; "" for none.
 	Namespace string
-	// Instances is a custom resource of which every object goes; the zero value for none.
+	// Instances is a custom resource whose objects all go; zero for none.
 	Instances schema.GroupResource
 }
 
