@@ -291,7 +291,7 @@ func (c *Canary) replant(ctx context.Context) error {
 	return nil
 }
 
-// ErrOther: another garbage collector works.
+// ErrOther says that another garbage collector works.
 var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
 	"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers (* by default), or run weir with --mode companion; " +
 	"--beside-builtin has weir collect beside it")
