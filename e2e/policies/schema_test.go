@@ -127,7 +127,7 @@ var breaches = map[string][]breach{
 		{"spec.waves[] says onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever", "spec.waves[0].timeoutSeconds", nil, "onTimeout Proceed needs timeoutSeconds"},
 	}...),
 	"heldcollections": {
-		{"spec says a decision needs a digest: copy it from the status", "spec.digest", nil, "a decision needs the digest"},
+		{"spec says a decision needs a digest: copy it from the status", "spec.digest", nil, "a decision needs a digest"},
 		{"spec.digest pattern", "spec.digest", "all", "should match"},
 	},
 }
