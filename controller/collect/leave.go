@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 )
@@ -22,10 +24,14 @@ func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 		return false
 	}
 	uid := a.Object.UID
-	since, known := w.ages.get(uid)
-	if !known || !w.guards(a.Object.Kind) {
+	if !w.guards(a.Object.Kind) {
 		w.done(uid)
 		return true
+	}
+	since, known := w.ages.get(uid)
+	if !known { // an event came while the action before was being carried out, and ended with it
+		since = time.Now()
+		w.ages.begin(nil, []types.UID{uid})
 	}
 	age := time.Since(since)
 	if age < firstTry {

@@ -15,6 +15,50 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
+// protected refuses a delete as the webhook does for a policy that protects the object.
+func protected(r *http.Request) *http.Response {
+	answer := fixture.Reply(r, 403, "", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden",
+		"message":"admission webhook \"guard.weir.dev\" denied the request: no",
+		"details":{"causes":[{"reason":"weir.dev/protected","message":"precious"}]}}`)
+	answer.Header.Set("Content-Type", "application/json")
+	return answer
+}
+
+// TestWhatHappensBeforeTheAnswerIsSeenTo: an object is released from an owner that is gone, and the
+// watch shows that its other owner has gone, too, before the release is answered.
+func TestWhatHappensBeforeTheAnswerIsSeenTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *edge
+		patches := 0
+		e = newEdge(t, func(next http.RoundTripper) http.RoundTripper {
+			return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
+				if about(r, fixture.ConfigMaps, http.MethodDelete) {
+					return protected(r), nil
+				}
+				answer, err := next.RoundTrip(r)
+				if about(r, fixture.ConfigMaps, http.MethodPatch) {
+					if patches++; patches == 1 {
+						e.api.Remove(key(fixture.ConfigMaps, "boss"))
+						<-time.After(time.Second)
+					}
+				}
+				return answer, err
+			})
+		})
+		e.put(fixture.ConfigMaps, "boss")
+		e.put(fixture.ConfigMaps, "first")
+		e.put(fixture.ConfigMaps, "kept", "ConfigMap/first", "ConfigMap/boss")
+		e.work.beside, e.work.guards = true, func(schema.GroupResource) bool { return true }
+		e.run(1, func(context.Context) {
+			e.api.Remove(key(fixture.ConfigMaps, "first"))
+			<-time.After(10 * time.Minute)
+			if refs := e.api.Get(key(fixture.ConfigMaps, "kept"))["metadata"].(map[string]any)["ownerReferences"]; refs != nil {
+				t.Errorf("it still has the owner references %v", refs)
+			}
+		})
+	})
+}
+
 // TestWhatAPolicyProtectsIsReleased: a refusal of the delete that says so is the last, in both
 // modes. Beside another collector it is asked for with a dry run, of kinds that a policy may
 // protect alone, and only once the other has had its time.
@@ -34,10 +78,7 @@ func TestWhatAPolicyProtectsIsReleased(t *testing.T) {
 					if first < 0 {
 						first = time.Since(began)
 					}
-					answer := fixture.Reply(r, 403, "", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"admission webhook \"guard.weir.dev\" denied the request: no",
-						"details":{"causes":[{"reason":"weir.dev/protected","message":"precious"}]}}`)
-					answer.Header.Set("Content-Type", "application/json")
-					return answer, nil
+					return protected(r), nil
 				}).through)
 				e.put(fixture.ConfigMaps, "boss")
 				e.put(fixture.ConfigMaps, "kept", "ConfigMap/boss")
