@@ -181,12 +181,6 @@ func (a *asking) objects(args []string) ([]*resource.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.objectsIn(namespace, enforce, args)
-}
-
-// objectsIn returns the selected objects; namespaced ones are in namespace. With enforce, a file
-// that names another namespace is an error.
-func (a *asking) objectsIn(namespace string, enforce bool, args []string) ([]*resource.Info, error) {
 	b := resource.NewBuilder(a.flags).Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(a.allNamespaces).
 		FilenameParam(enforce && !a.allNamespaces, &a.files).

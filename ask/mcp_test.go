@@ -122,7 +122,7 @@ func TestAToolTakesNoFlags(t *testing.T) {
 		says string
 	}{
 		"a type":              {"plan", map[string]any{"type": "--server=127.0.0.1:1", "name": "boss"}, `doesn't have a resource type "--server=127`},
-		"a name":              {"plan", map[string]any{"type": "cm", "name": "--out=plan"}, `"--out=plan" not found`},
+		"a name":              {"plan", map[string]any{"type": "cm", "name": "--cascade=orphan"}, `"--cascade=orphan" not found`},
 		"a file":              {"tree", map[string]any{"type": "-f", "name": "http://127.0.0.1:1/x"}, "resource"},
 		"a namespace":         {"why", map[string]any{"type": "cm", "name": "boss", "namespace": "shop --try"}, "not found"},
 		"a cascade":           {"plan", map[string]any{"type": "cm", "name": "boss", "cascade": "x --force"}, "must be background, foreground or orphan"},

@@ -23,16 +23,15 @@ import (
 const (
 	exitStuck      = 2
 	exitIncomplete = 3
-	exitChanged    = 4
 )
 
 // planning is the flags of plan.
 type planning struct {
 	*asking
-	cascade, out, check string
-	exitCode            bool
-	gracePeriod         int64
-	force               bool
+	cascade     string
+	exitCode    bool
+	gracePeriod int64
+	force       bool
 }
 
 // deletion returns what the flags ask for of each object.
@@ -81,14 +80,8 @@ func planCommand() *cobra.Command {
   kubectl weir plan namespace shop --full
   kubectl weir plan held/widgets.example.com
   kubectl weir plan held/requested.deployments.apps
-  kubectl weir plan -f manifests/ --cascade=foreground -o json
-  kubectl weir plan deployment web --out plan.json && kubectl weir plan --check plan.json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if p.check != "" {
-				return p.runCheck(cmd, args)
-			}
-			return p.run(cmd, args)
-		},
+  kubectl weir plan -f manifests/ --cascade=foreground -o json`,
+		RunE: p.run,
 	}
 	p.register(cmd, "wide", "json", "yaml", "name")
 	p.registerObjects(cmd)
@@ -99,19 +92,11 @@ func planCommand() *cobra.Command {
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: "+
 		"background, foreground or orphan")
 	cmd.Flags().BoolVar(&p.exitCode, "exit-code", false, "exit with 2 if something is refused, would be stuck or waits "+
-		"for a finalizer, with 3 if not everything could be read or judged, "+
-		"and with 4 if --check finds that the plan has changed")
-	cmd.Flags().StringVar(&p.out, "out", "", "keep the plan in this file, for --check")
-	cmd.Flags().StringVar(&p.check, "check", "", "make the plan that is kept in this file again, and say what has "+
-		"changed since")
-	for _, other := range []string{"cascade", "out", "filename", "kustomize", "selector", "all",
-		"all-namespaces", "grace-period", "force"} { // the file has these
-		cmd.MarkFlagsMutuallyExclusive("check", other)
-	}
+		"for a finalizer, and with 3 if not everything could be read or judged")
 	return cmd
 }
 
-// run makes a plan, keeps it if that is asked for, and shows it.
+// run makes a plan, and shows it.
 func (p *planning) run(cmd *cobra.Command, args []string) error {
 	d, err := p.deletion()
 	if err != nil {
@@ -134,11 +119,6 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 		say(cmd.ErrOrStderr(), "not there, and not in the plan: %v", printableError{err})
 	}
 	p.details(cmd.Context(), plan)
-	if p.out != "" {
-		if err := keepPlan(p.out, plan); err != nil {
-			return err
-		}
-	}
 	plan.WithFlags(p.clusterFlags())
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err

@@ -194,10 +194,6 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan of an unknown kind":          {nil, "plan widgets x", nil, `the server doesn't have a resource type "widgets"`},
 		"a plan in another output":           {nil, "plan cm boss -o xml", nil, `--output "xml": must be one of wide, json, yaml, name`},
 		"a plan of an unknown cascade":       {nil, "plan cm boss --cascade=sideways", nil, `--cascade "sideways": must be background, foreground or orphan`},
-		"a plan that cannot be kept":         {nil, "plan cm boss --out $KEPT/no/plan.json", nil, "keep the plan: "},
-		"a check of objects":                 {nil, "plan cm boss --check x", nil, "--check: the file says which objects are meant; name none"},
-		"a check with a cascade":             {nil, "plan --check x --cascade=orphan", nil, "none of the others can be"},
-		"a check of no file":                 {nil, "plan --check $KEPT/none", nil, "read the plan: "},
 		"a tree":                             {nil, "tree cm leaf", []string{"boss", "▶", "twig"}, ""},
 		"a tree, names only":                 {nil, "tree cm leaf -o name", []string{three}, ""},
 		"its owners":                         {nil, "tree cm leaf --up -o name", []string{"configmaps/shop/boss\nconfigmaps/shop/leaf\n"}, ""},
@@ -290,54 +286,6 @@ func TestNamesAreCompleted(t *testing.T) {
 				t.Errorf("it offers %q, want %q", out.String(), c.want)
 			}
 		})
-	}
-}
-
-// TestAPlanThatIsKeptIsChecked: what has changed is shown, and is an exit code where that is asked
-// for.
-func TestAPlanThatIsKeptIsChecked(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*town)
-		code   int
-		out    string
-	}{
-		"nothing":                   {func(*town) {}, 0, ""},
-		"an object more":            {func(w *town) { w.put("new", "leaf") }, exitChanged, "new"},
-		"an object less":            {func(w *town) { w.api.Remove("configmaps/shop/twig") }, exitChanged, "twig"},
-		"one that waits":            {func(w *town) { w.put("twig", "leaf", ", finalizers: [example.com/hold]") }, exitChanged, "twig"},
-		"all of it is gone":         {func(w *town) { w.api.Forget("configmaps/shop/boss") }, exitChanged, "boss"},
-		"another has its name":      {func(w *town) { w.api.Forget("configmaps/shop/boss"); w.put("boss", "", ", uid: other") }, exitChanged, "boss"},
-		"a kind may not be listed":  {func(w *town) { w.refuse("/secrets", 403, "Forbidden", "you may not") }, exitChanged, "secrets"},
-		"the file is another thing": {func(w *town) { w.keep(`{"apiVersion": "v1", "kind": "List"}`) }, 1, ""},
-		"the file is cut off":       {func(w *town) { w.keep(`{"apiVersion": "insight.weir.dev/v1beta1", "ki`) }, 1, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newTown(t)
-			if s := w.run("plan", "cm", "boss", "--out", "$KEPT/plan.json"); s.failed != nil {
-				t.Fatal(s.failed)
-			}
-			if info, err := os.Stat(filepath.Join(w.kept, "plan.json")); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%v, %v: it names what is in the cluster", info.Mode(), err)
-			}
-			c.change(w)
-			s := w.run("plan", "--check", "$KEPT/plan.json", "--exit-code")
-			if s.code() != c.code || !strings.Contains(s.out, c.out) {
-				t.Errorf("%v, exit %d, want %d; it shows\n%s", s.failed, s.code(), c.code, s.out)
-			}
-			if s.code() == 1 && !strings.Contains(s.failed.Error(), "is not what plan --out has written") {
-				t.Error(s.failed)
-			}
-			if without := w.run("plan", "--check", "$KEPT/plan.json", "-o", "json"); s.code() == 1 != (without.failed != nil) || without.failed == nil && !json.Valid([]byte(without.out)) {
-				t.Errorf("without --exit-code, as JSON: %v\n%s", without.failed, without.out)
-			}
-		})
-	}
-}
-
-// keep writes the file that a plan was kept in.
-func (w *town) keep(text string) {
-	if err := os.WriteFile(filepath.Join(w.kept, "plan.json"), []byte(text), 0o600); err != nil {
-		w.Fatal(err)
 	}
 }
 

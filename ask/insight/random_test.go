@@ -46,6 +46,14 @@ func eachSeed(t *testing.T, try func(t *testing.T, rng *rand.Rand)) {
 	t.Logf("seed %d, %d clusters", first, n)
 }
 
+func byUID(items []*Item) map[types.UID]*Item {
+	out := map[types.UID]*Item{}
+	for _, i := range items {
+		out[i.UID] = i
+	}
+	return out
+}
+
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
 var (

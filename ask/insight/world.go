@@ -148,11 +148,8 @@ func (w *World) NotListed(kind schema.GroupResource, forbidden bool, reason stri
 
 // Unheard records that discovery failed for an API group and version, so its kinds are unknown.
 func (w *World) Unheard(groupVersion, reason string) {
-	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: allOf + groupVersion, Reason: reason}
+	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: "all of " + groupVersion, Reason: reason}
 }
-
-// allOf is the prefix of Unread.Kind for an API group whose kinds are unknown.
-const allOf = "all of "
 
 // Missed records, once for each what, that something besides the list of a kind could not be read.
 func (w *World) Missed(what string, forbidden bool, reason string) {
