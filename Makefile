@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages picture verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos handover uninstall churn siege shadow e2e-versions e2e-version
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages picture verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -193,9 +193,6 @@ sim: ## a long simulation, and random histories and plans: SIM_SEEDS=2000 SIM_ST
 	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/graph ./ask/insight -count=1 -timeout 0 -cases=$(CASES)
 
-handover: build ## collecting is handed from kube-controller-manager to Weir and back, under load: ROUNDS=10
-	$(LONG) -run '^TestCollectingIsHandedOver$$' . -handover.rounds=$(ROUNDS)
-
 INSTANCES ?= 2000
 uninstall: build ## helm uninstall of a definition with many instances, whose dependents the brake holds, in both modes: INSTANCES=2000
 	$(LONG) -run '^TestBrakeHoldsWhatHelmUninstallTakesWithIt$$' . -brake.instances=$(INSTANCES)
@@ -221,7 +218,7 @@ on_collector = . -run '^(TestCollectorScripts|TestEachObjectCostsOneRequest|Test
 on_policies = . -run '^(TestPolicyScripts|TestEvictions.*|TestDeletecollection.*)$$'
 on_webhooks = . -run '^(TestPoliciesComeAndGo|TestAWebhookThatIsNotAskedIsSeen|TestWhatTheAPIServerJudges.*)$$'
 on_namespaces = . -run '^(TestNamespaceControllerWaitsForTheWavesOfAPolicy|TestEmptyNamespace.*|TestCreateThatASlowWebhook.*)$$'
-on_beside = . -run '^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*|TestCollectingIsHandedOver)$$'
+on_beside = . -run '^(TestReplaceModeWaitsWhileAnotherCollectorWorks|TestCompanionTellsWhether.*|TestShadowFinds.*)$$'
 on_brake = . -run '^(TestBrake|TestBuiltInCollectorIsHeld).*$$'
 on_questions = . -run '^(TestPlan.*|TestWhy.*)$$'
 on_upgrade = . -run '^TestAPIServersAreUpgradedOneAfterTheOther$$'

@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"cmd/reference":    {"cmd", "ask"},
 	"controller": {"archive", "controller/undo", "controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "internal/tools/shadow", "policies", "policies/live"},
-	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "controller/leases", "policies", "policies/v1beta1"},
+	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "policies", "policies/v1beta1"},
 	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1beta1"},
 	"controller/collect":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request"},
 	"controller/enforce":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/undo", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1beta1"},
@@ -159,7 +159,6 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 var ownGoroutines = map[string]string{
 	"ask/forward.go forward":                  "dialers know no context; it ends with the context",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
-	"controller/beside/migration.go Hold":     "its end is waited for",
 	"internal/testkit/apitest/watch.go watch": "an API server in memory: they end with the request",
 }
 
@@ -260,7 +259,6 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 // sleepers are functions of tests that call time.Sleep outside of what they give to synctest.Test
 // themselves, for tests that run by its clock.
 var sleepers = map[string]string{
-	"controller/beside/migration_test.go work": "work that takes its time to end",
 	"controller/brake/guard_test.go lets":      "another collector, which asks again later and later",
 	"controller/metaonly/conn_test.go Read":    "a connection on which bytes come later",
 }

@@ -229,7 +229,7 @@ func TestNarrowRulesReachIntoNoPod(t *testing.T) {
 // Names are strings for the API server, and 91000 is none in YAML unless it is quoted.
 func TestNamesThatLookLikeNumbersAreStrings(t *testing.T) {
 	const names = "controller.serviceAccount.name=91002,webhook.serviceAccount.name=91003,webhook.clientCASecret=91004,priorityClass.name=91005," +
-		"controller.migrationLease=91006/91007,certificates.self.secretName=91008,certificates.certManager.secretName=91009,certificates.provided.secretName=91010"
+		"certificates.self.secretName=91008,certificates.certManager.secretName=91009,certificates.provided.secretName=91010"
 	for name, values := range valueSets(t) {
 		text, err := run(t, helm4, "template", "91000", "weir", "--namespace", "91001", "--kube-version", "1.36.3", "--values", values,
 			"--set", "priorityClass.create=false", "--set-string", names)

@@ -134,15 +134,11 @@ func (f *controllerFlags) compare(ctx context.Context) error {
 func (f *controllerFlags) controller(
 	b *begun, source certs.Source, token *certs.Token, once bool,
 ) (*controller.Controller, error) {
-	migration, err := f.migration(b)
-	if err != nil {
-		return nil, err
-	}
 	o := controller.Options{
 		Config: b.config, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
 		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), ArchiveBytes: int64(f.archiveMiB) << 20,
-		Migration: migration, Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once,
+		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once,
 		Registry: metrics.Registry, Log: b.log,
 	}
 	if b.elected != nil {

@@ -26,23 +26,18 @@ func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases
 		return nil, errors.New("--leader-elect needs --leader-elect-namespace here: the pod has no ServiceAccount token " +
 			"that tells its namespace")
 	}
-	lock, err := f.lock(config, namespace, release.LeaseName, "")
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find a name to hold the leader's Lease by: %w", err)
+	}
+	// Its client has a timeout, so that a request that hangs does not lose the Lease.
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, release.LeaseName,
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, rest.CopyConfig(config),
+		f.renewFor())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the leader's Lease: %w", err)
 	}
 	return leases.NewElected(leases.NewVacancy(lock, "the leader's Lease", log), f.leaseDuration/15), nil
-}
-
-// lock returns a Lease as this process holds it, with an identity that begins with prefix. Its
-// client has a timeout, so that a request that hangs does not lose the Lease.
-func (f *collectorFlags) lock(config *rest.Config, namespace, name, prefix string) (resourcelock.Interface, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find a name to hold it by: %w", err)
-	}
-	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name,
-		resourcelock.ResourceLockConfig{Identity: prefix + host + "_" + string(uuid.NewUUID())},
-		rest.CopyConfig(config), f.renewFor())
 }
 
 // renewFor returns for how long a leader tries to renew its Lease before it ends. It is less than

@@ -151,7 +151,6 @@ type collectorFlags struct {
 	canary       time.Duration
 	brakeFlags
 
-	migrationLease       string
 	leaderElect          bool
 	leaderElectNamespace string
 	leaseDuration        time.Duration
@@ -197,9 +196,6 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 			"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
 	f.brakeFlags.register(fs)
-	fs.StringVar(&f.migrationLease, "migration-lease", "",
-		"in replace mode: NAMESPACE/NAME of a Lease under which kube-controller-manager runs its garbage collector and "+
-			"its namespace controller, too (--enable-leader-migration): whoever holds it collects")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect,
 		"work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "",
@@ -231,12 +227,6 @@ func (f *collectorFlags) check() error {
 	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
 		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself "+
 			"would delete"))
-	}
-	if _, err := pair("--migration-lease", f.migrationLease); err != nil {
-		errs = append(errs, err)
-	}
-	if f.migrationLease != "" && f.mode != modeReplace {
-		errs = append(errs, errors.New("--migration-lease is for --mode replace: in other modes Weir does not collect"))
 	}
 	errs = append(errs, checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
 	if f.leaseDuration < minLease || f.leaseDuration > maxLease {

@@ -75,9 +75,6 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	// Migration is the Lease under which Weir, or a kube-controller-manager, collects. Lead waits for
-	// it, and not for the canary. nil: Weir does not take turns.
-	Migration *beside.Migration
 	// Lease is the leader's Lease. It is called with what the watches show; nil: there is none.
 	Lease *leases.Vacancy
 	// Brake limits deletes that nobody was seen to ask for; the zero value limits nothing. In
@@ -163,9 +160,7 @@ func (c *Controller) replace() error {
 	if c.options.Canary != "" {
 		c.canary = c.newCanary()
 		c.watch = c.canary.Watch
-		if c.options.Migration == nil {
-			c.alone = c.canary.Await
-		}
+		c.alone = c.canary.Await
 	}
 	return c.act(c.options.Brake)
 }
@@ -361,17 +356,11 @@ func (c *Controller) Lead(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	lead := func(ctx context.Context) error {
-		c.leads.Store(true)
-		defer c.leads.Store(false)
-		c.options.Log.Info("leading", "collecting", c.collects, "objects", c.store.Stats().Objects,
-			"waited", time.Since(began).Round(time.Millisecond).String())
-		return c.do(ctx)
-	}
-	if c.options.Migration != nil {
-		return c.options.Migration.Hold(ctx, lead)
-	}
-	return lead(ctx)
+	c.leads.Store(true)
+	defer c.leads.Store(false)
+	c.options.Log.Info("leading", "collecting", c.collects, "objects", c.store.Stats().Objects,
+		"waited", time.Since(began).Round(time.Millisecond).String())
+	return c.do(ctx)
 }
 
 // do runs the work of the leader until ctx ends, or another garbage collector begins to work.

@@ -183,13 +183,10 @@ func (f *Following) listen() {
 // GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
 func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
 
-// showLeases shows the Leases, if there are any, what a watch shows.
+// showLeases shows the leader's Lease, if there is one, what a watch shows.
 func (o *Options) showLeases(shown *graph.Object) func() {
 	if o.Lease != nil {
 		o.Lease.Showing(shown)
-	}
-	if o.Migration != nil {
-		o.Migration.Showing(shown)
 	}
 	return nil
 }

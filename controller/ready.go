@@ -15,8 +15,7 @@ import "errors"
 //     one replica. An old leader that is not ready is the first to end. A replica that has seen no
 //     leader may be the next leader: it is not ready before it leads.
 //   - In replace mode the leader waits for the end of another collector, which may never come: it is
-//     ready meanwhile, and enforces nothing. The same is so while another process holds the
-//     migration Lease.
+//     ready meanwhile, and enforces nothing.
 //
 // A process that serves the webhook itself must not call this: its Service would send it nothing
 // before it is ready.
@@ -30,7 +29,7 @@ func (c *Controller) Enforced() error {
 		}
 		return errNoLeader
 	}
-	if c.canary != nil && c.canary.Waits() || c.options.Migration != nil && c.options.Migration.Waits() {
+	if c.canary != nil && c.canary.Waits() {
 		return nil
 	}
 	if err := c.enforced.Reached(); err == nil || c.leads.Load() {

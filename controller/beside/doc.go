@@ -8,8 +8,6 @@
 // do not agree on everything (docs/defects.md): the other one deletes what Weir keeps in doubt, and
 // no user finds out why.
 //
-// A Migration is a Lease by which Weir and a kube-controller-manager take turns.
-//
-// Goroutines: none of its own but one of Migration.Hold, which joins it; Await, Watch and Measure
-// run until their context ends, one caller at a time.
+// Goroutines: none of its own; Await, Watch and Measure run until their context ends, one caller at
+// a time.
 package beside

@@ -182,9 +182,3 @@ func TestWhatIsNotKnownOfTheBuiltInCollectorIsNotShown(t *testing.T) {
 		<-ended
 	})
 }
-
-func TestALeaseOfNoTimeIsRefused(t *testing.T) {
-	if err := NewMigration(&lock{&lease{}, "weir"}, 0, logr.Discard()).Hold(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "set up the migration Lease kube-system/collectors") {
-		t.Errorf("a Lease of no time: %v", err)
-	}
-}

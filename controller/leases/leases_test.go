@@ -342,16 +342,16 @@ func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
 // TestAHolderThatComesBackKeepsTheLease: it renews at the moment in which the Lease would be over.
 func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager",
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "another",
 			LeaseDurationSeconds: 15}}
-		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", logr.Discard())
+		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", logr.Discard())
 		if !v.Await(t.Context(), time.Second) {
 			t.Fatal("the Lease is not over")
 		}
 		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != "" {
 			t.Errorf("%v held by %q, want no one", err, record.HolderIdentity)
 		}
-		other := lock{stored: &l, identity: "kube-controller-manager"}
+		other := lock{stored: &l, identity: "another"}
 		if err := other.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: other.identity,
 			LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
 			t.Fatal(err)
@@ -366,10 +366,10 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 // told once, and no process takes it.
 func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "kube-controller-manager",
+		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "another",
 			LeaseDurationSeconds: 15}, broken: true}
 		var lines []string
-		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the migration Lease", funcr.New(func(_, line string) {
+		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", funcr.New(func(_, line string) {
 			lines = append(lines, line)
 		}, funcr.Options{}))
 		for _, o := range []graph.Object{
@@ -392,7 +392,7 @@ func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 		if v.Await(ctx, time.Second) {
 			t.Error("taken, and nobody knows who holds it")
 		}
-		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the migration Lease; will try again") {
+		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the leader's Lease; will try again") {
 			t.Errorf("the log says %q", lines)
 		}
 	})
