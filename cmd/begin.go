@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/leases"
-	"github.com/weir-dev/weir/internal/tools/doctor"
 	"github.com/weir-dev/weir/policies/live"
 )
 
@@ -46,6 +45,6 @@ func beginWithoutPolicies(ctx context.Context, cluster *clusterFlags, process *p
 	if err != nil {
 		return b, err
 	}
-	b.log.Info("the API server answers", "kubernetes", info.GitVersion, "lacks", doctor.Lacks(doctor.Minor(info.Minor)))
+	b.log.Info("the API server answers", "kubernetes", info.GitVersion)
 	return b, nil
 }

@@ -30,16 +30,13 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what a cluster allows Weir, which mode fits, and what is missing",
 		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
-garbage collector and a namespace controller work, who leads, the controller's permissions, policies that are not in force
-and why, or of which no controller has said whether they are, whether the API server asks the webhook (by a dry-run delete
-of the Lease weir-canary), who holds the migration Lease, whether what the cluster's collector deletes is held by the brake,
-if the controller's Deployment has flags for that, and which admission policies and webhooks of others let the cluster's own
-collectors through by name, and not Weir. It can be run before Weir is installed, and when something is
-wrong. It changes nothing, except with --try. With --webhook it only finds out whether the API server asks the webhook,
-which helm test does.
+garbage collector and a namespace controller work, which controller of Weir leads, whether the API server asks the webhook
+(by a dry-run delete of the Lease weir-canary), what another installation has left, and which admission policies and
+webhooks of others let the cluster's own collectors through by name, and not Weir. It can be run before Weir is installed,
+and when something is wrong. It changes nothing, except with --try. With --webhook it only finds out whether the API server
+asks the webhook, which helm test does.
 
-It uses the permissions of the ServiceAccount weir-controller if that exists, and your own otherwise. It fails if there is a
-problem. What cannot be read is reported as unknown, and is no problem.`,
+It fails if there is a problem. What cannot be read is reported as unknown, and is no problem.`,
 		Example: `  weir doctor
   weir doctor --mode replace --try
   weir doctor -n weir-system --webhook
@@ -92,17 +89,18 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := reach(ctx, config); err != nil {
+	info, err := reach(ctx, config)
+	if err != nil {
 		return err
-	}
-	if f.webhook {
-		return runAsked(ctx, config, f.namespace, out)
 	}
 	p, err := newPatient(config, f.namespace)
 	if err != nil {
 		return err
 	}
-	facts := p.read(ctx, f.mode, f.try)
+	if f.webhook {
+		return p.printAsked(ctx, out)
+	}
+	facts := p.read(ctx, info, f.mode, f.try)
 	if ctx.Err() != nil { // facts that were cut off by then are not unknown
 		return errInterrupted
 	}

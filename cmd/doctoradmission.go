@@ -17,7 +17,6 @@ import (
 // admission finds the admission policies and webhooks of others that let the cluster's own
 // collectors through by name.
 func (p *patient) admission(ctx context.Context) error {
-	found := []doctor.Admission{}
 	for _, resource := range []string{"validatingadmissionpolicies", "mutatingadmissionpolicies",
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
 		kind := admissionregistrationv1.SchemeGroupVersion.WithResource(resource)
@@ -33,11 +32,10 @@ func (p *patient) admission(ctx context.Context) error {
 			names := doctor.LetsThrough(conditionsOf(u), p.facts.User)
 			_, ours := u.GetLabels()[v1beta1.InProcessLabel]
 			if names != "" && u.GetName() != policies.WebhookConfigurations && !ours {
-				found = append(found, doctor.Admission{Name: u.GetKind() + "/" + u.GetName(), Names: names})
+				p.facts.Admission = append(p.facts.Admission, doctor.Admission{Name: u.GetKind() + "/" + u.GetName(), Names: names})
 			}
 		}
 	}
-	p.facts.Admission = &found
 	return nil
 }
 

@@ -3,19 +3,17 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -29,11 +27,12 @@ import (
 
 const (
 	doctorTimeout = 15 * time.Second // for one request
-	// doctorFor bounds all reads together: there are dozens of rights to ask for, and the API
-	// server may not answer.
-	doctorFor = 2 * time.Minute
+	doctorFor     = 2 * time.Minute  // for all reads together: the API server may not answer
 	// tryFor is how long a garbage collector may take to delete the object of --try.
 	tryFor, tryEvery = 30 * time.Second, 200 * time.Millisecond
+	// askFor is how long --webhook asks: an API server takes seconds to read webhook configurations,
+	// and the controller as long to write them.
+	askFor, askEvery = 30 * time.Second, time.Second
 )
 
 // patient is a cluster that the doctor looks at, and what it has found so far.
@@ -41,13 +40,12 @@ type patient struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	home    string
-	mode    string // the mode of the installed controller
 	facts   doctor.Facts
 }
 
 func newPatient(config *rest.Config, home string) (*patient, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout, config.QPS, config.Burst = doctorTimeout, 50, 100
+	config.Timeout = doctorTimeout
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -60,8 +58,11 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 		User: "system:serviceaccount:" + home + ":weir-controller", Errors: map[string]string{}}}, nil
 }
 
-// read returns all facts. A fact that cannot be read is left out, and its error is noted.
-func (p *patient) read(ctx context.Context, mode string, try bool) doctor.Facts {
+// read returns all facts. The error of a fact that cannot be read is noted.
+func (p *patient) read(ctx context.Context, info *apiversion.Info, mode string, try bool) doctor.Facts {
+	p.facts.Server = info.GitVersion
+	p.facts.Major, _ = strconv.Atoi(info.Major)
+	p.facts.Minor, _ = strconv.Atoi(strings.TrimRight(info.Minor, "+")) // which managed clusters append
 	p.look(ctx, mode)
 	if try {
 		p.note("try", p.try(ctx))
@@ -75,27 +76,19 @@ func (p *patient) look(ctx context.Context, mode string) {
 	defer cancel()
 	f := &p.facts
 	p.note("flags", p.deployed(ctx))
-	if f.Mode = mode; mode == "" {
-		f.Mode = p.mode
+	if mode != "" {
+		f.Mode = mode
 	}
-	if f.Flags != nil && f.Flags.MigrationLease != "" {
-		namespace, name, _ := strings.Cut(f.Flags.MigrationLease, "/")
-		p.note("migrationLease", p.lease(ctx, namespace, name, &f.MigrationLease))
-	}
-	p.note("version", p.version(ctx))
 	p.note("managers", p.managers(ctx))
 	p.note("managerLease", p.lease(ctx, metav1.NamespaceSystem, "kube-controller-manager", &f.ManagerLease))
 	p.note("weirLease", p.lease(ctx, p.home, "weir-controller", &f.WeirLease))
 	p.note("canary", p.canary(ctx))
 	p.note("waiting", p.waiting(ctx))
-	p.rights(ctx)
 	p.note("webhooks", p.webhooks(ctx))
-	if f.Webhooks != nil && len(*f.Webhooks) > 0 && f.Mode != doctor.Shadow {
-		status, message := enforce.Asked(ctx, p.client.CoordinationV1().Leases(p.home))
+	if len(f.Webhooks) > 0 {
+		status, message := p.asks(ctx)
 		f.Asked = &doctor.Asked{Status: string(status), Says: message}
 	}
-	p.note("definitions", p.definitions(ctx))
-	p.note("policies", p.policies(ctx))
 	p.note("admission", p.admission(ctx))
 }
 
@@ -105,199 +98,175 @@ func (p *patient) note(fact string, err error) {
 	}
 }
 
-func (p *patient) version(ctx context.Context) error {
-	v, err := serverVersion(ctx, p.client.Discovery().RESTClient())
+// deployed reads the controller's Deployment: its mode, which is companion by default, and its
+// flags about other collectors.
+func (p *patient) deployed(ctx context.Context) error {
+	p.facts.Mode = doctor.Companion
+	d, err := p.client.AppsV1().Deployments(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	p.facts.Server = v.GitVersion
-	p.facts.Major, _ = strconv.Atoi(v.Major)
-	p.facts.Minor = doctor.Minor(v.Minor)
+	for _, c := range d.Spec.Template.Spec.Containers {
+		args := slices.Concat(c.Command, c.Args)
+		if m := flagOf(args, "mode"); m == doctor.Replace || m == doctor.Shadow {
+			p.facts.Mode = m
+		}
+		p.facts.LeavesNamespaces = p.facts.LeavesNamespaces || flagOf(args, "drain-namespaces") == "false"
+		if users := flagOf(args, "brake-users"); users != "" {
+			p.facts.BrakeUsers = strings.Split(users, ",")
+		}
+	}
 	return nil
 }
 
-func (p *patient) lease(ctx context.Context, namespace, name string, into **doctor.Lease) error {
+// flagOf returns the value of a flag in a command line; "" if it is not there. The values of a flag
+// that is given more than once are joined by commas.
+func flagOf(args []string, name string) string {
+	var values []string
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+			values = append(values, value)
+		} else if a == "--"+name && i+1 < len(args) {
+			values = append(values, args[i+1])
+		}
+	}
+	return strings.Join(values, ",")
+}
+
+// managers reads the pods of kube-controller-manager, by the labels that kubeadm and others give
+// them.
+func (p *patient) managers(ctx context.Context) error {
+	const own = "--use-service-account-credentials"
+	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
+	if err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		m := doctor.Manager{Name: pods.Items[i].Name, Controllers: "*", User: allControllers}
+		for _, c := range pods.Items[i].Spec.Containers {
+			args := slices.Concat(c.Command, c.Args)
+			if value := flagOf(args, "controllers"); value != "" {
+				m.Controllers = value
+			}
+			if slices.Contains(args, own) || slices.Contains(args, own+"=true") {
+				m.User = policies.GarbageCollector
+			}
+		}
+		p.facts.Managers = append(p.facts.Managers, m)
+	}
+	return nil
+}
+
+func (p *patient) lease(ctx context.Context, namespace, name string, into *doctor.Lease) error {
 	l, err := p.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		*into = &doctor.Lease{}
 		return nil
 	case err != nil:
 		return err
 	}
-	found := &doctor.Lease{}
 	if l.Spec.HolderIdentity != nil {
-		found.Holder = *l.Spec.HolderIdentity
+		into.Holder = *l.Spec.HolderIdentity
 	}
 	if l.Spec.RenewTime != nil {
-		found.Renewed = time.Since(l.Spec.RenewTime.Time)
+		into.Renewed = time.Since(l.Spec.RenewTime.Time)
 	}
 	if l.Spec.LeaseDurationSeconds != nil {
 		const clocks = 30 * time.Second // the most that clocks differ by
-		found.Expired = found.Renewed > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+clocks
+		into.Expired = into.Renewed > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+clocks
 	}
-	*into = found
 	return nil
 }
 
 func (p *patient) canary(ctx context.Context) error {
 	cm, err := p.client.CoreV1().ConfigMaps(p.home).Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
-	age := time.Duration(0)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
 	case cm.DeletionTimestamp == nil && beside.IsGarbage(cm):
-		age = time.Since(cm.CreationTimestamp.Time)
+		p.facts.Canary = time.Since(cm.CreationTimestamp.Time)
 	}
-	p.facts.Canary = &age
 	return nil
 }
 
-// rights asks for the rights of the controller's ServiceAccount or, if there is none, of the user.
-func (p *patient) rights(ctx context.Context) {
-	_, err := p.client.CoreV1().ServiceAccounts(p.home).Get(ctx, "weir-controller", metav1.GetOptions{})
-	installed := err == nil
-	if installed {
-		p.facts.RightsOf = "ServiceAccount " + p.home + "/weir-controller"
+// waiting finds the namespaces that no namespace controller has begun to empty.
+func (p *patient) waiting(ctx context.Context) error {
+	const begins = 30 * time.Second // at the latest: a controller that works waits 5 s (RB 7.7)
+	list, err := p.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
 	}
-	f := p.facts.Flags
-	needs := doctor.Needs(p.facts.Mode, p.home, f == nil || !f.LeavesNamespaces)
-	if f != nil && f.MigrationLease != "" && p.facts.Mode == doctor.Replace {
-		needs = append(needs, doctor.LeaseNeeds(f.MigrationLease)...)
-	}
-	for _, need := range needs {
-		right := doctor.Right{Need: need}
-		if right.Allowed, err = p.may(ctx, need, installed); err != nil {
-			right.Error = err.Error()
+	for i := range list.Items {
+		ns := &list.Items[i]
+		if ns.DeletionTimestamp == nil || isBegun(ns) {
+			continue
 		}
-		p.facts.Rights = append(p.facts.Rights, right)
+		if age := time.Since(ns.DeletionTimestamp.Time); age > begins {
+			p.facts.Waiting = append(p.facts.Waiting, doctor.Waiting{Name: ns.Name, For: age})
+		}
 	}
+	return nil
 }
 
-func (p *patient) may(ctx context.Context, need doctor.Need, installed bool) (bool, error) {
-	resource, sub, _ := strings.Cut(need.Resource, "/")
-	about := &authorizationv1.ResourceAttributes{Verb: need.Verb, Group: need.Group, Resource: resource, Subresource: sub,
-		Namespace: need.Namespace, Name: need.Name}
-	reviews := p.client.AuthorizationV1()
-	if !installed {
-		got, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}, metav1.CreateOptions{})
-		return err == nil && got.Status.Allowed, err
-	}
-	got, err := reviews.SubjectAccessReviews().Create(ctx,
-		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: p.facts.User, ResourceAttributes: about,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + p.home, "system:authenticated"},
-		}}, metav1.CreateOptions{})
-	return err == nil && got.Status.Allowed, err
+// ofNamespaceController are the conditions that only a namespace controller writes, while it
+// empties a namespace.
+var ofNamespaceController = []corev1.NamespaceConditionType{
+	corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure,
+	corev1.NamespaceDeletionContentFailure,
+	corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining,
+}
+
+// isBegun reports whether a namespace controller has begun with a namespace that is being deleted.
+// Its first pass writes conditions, and its last removes the finalizer.
+func isBegun(ns *corev1.Namespace) bool {
+	return !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) ||
+		slices.ContainsFunc(ns.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+			return slices.Contains(ofNamespaceController, c.Type)
+		})
 }
 
 func (p *patient) webhooks(ctx context.Context) error {
-	found := []string{}
-	name := policies.WebhookConfigurations
-	_, err := p.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		found = append(found, "validating "+name)
-	} else if !apierrors.IsNotFound(err) {
-		return err
-	}
-	_, err = p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		found = append(found, "mutating "+name)
-	} else if !apierrors.IsNotFound(err) {
-		return err
-	}
-	p.facts.Webhooks = &found
-	return nil
-}
-
-func (p *patient) definitions(ctx context.Context) error {
-	found := []string{}
-	var list metav1.APIResourceList
-	err := p.client.Discovery().RESTClient().Get().AbsPath("/apis/" + v1beta1.GroupVersion.String()).Do(ctx).Into(&list)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err == nil {
-		for _, r := range list.APIResources {
-			found = append(found, r.Name)
-		}
-	}
-	p.facts.Definitions = &found
-	return nil
-}
-
-// policies reads all policy objects: which of their conditions are False, and which say nothing
-// yet.
-func (p *patient) policies(ctx context.Context) error {
-	if p.facts.Definitions == nil {
-		return fmt.Errorf("which kinds of them are served is not known")
-	}
-	found := []doctor.Policy{}
-	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
-		if !slices.Contains(*p.facts.Definitions, resource) {
-			continue
-		}
-		list, err := p.dynamic.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
-		if err != nil {
+	for _, kind := range []string{"validating", "mutating"} {
+		resource := admissionregistrationv1.SchemeGroupVersion.WithResource(kind + "webhookconfigurations")
+		_, err := p.dynamic.Resource(resource).Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			p.facts.Webhooks = append(p.facts.Webhooks, kind+" "+policies.WebhookConfigurations)
+		case !apierrors.IsNotFound(err):
 			return err
 		}
-		for i := range list.Items {
-			one, err := policyOf(&list.Items[i])
-			if err != nil {
-				return err
-			}
-			found = append(found, one)
-		}
 	}
-	p.facts.Policies = &found
 	return nil
 }
 
-func policyOf(u *unstructured.Unstructured) (doctor.Policy, error) {
-	out := doctor.Policy{Name: u.GetKind() + "/" + u.GetName()}
-	var of struct {
-		Status v1beta1.PolicyStatus `json:"status"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &of); err != nil {
-		return out, fmt.Errorf("read the status of %s: %w", out.Name, err)
-	}
-	conditions, generation := of.Status.Conditions, u.GetGeneration()
-	out.Unknown = notKnown(conditions, generation)
-	for _, c := range conditions {
-		if c.Type == v1beta1.ConditionReady {
-			continue // a summary of the others
-		}
-		breaks := c.Type == v1beta1.ConditionValid || c.Type == v1beta1.ConditionEnforced
-		if breaks && c.ObservedGeneration < generation {
-			continue // it is about an older generation
-		}
-		if c.Status == metav1.ConditionFalse && c.Reason != v1beta1.ReasonInProgress && c.Type != v1beta1.ConditionInProcess {
-			out.Bad = append(out.Bad, doctor.Bad{Type: c.Type, Reason: c.Reason, Message: c.Message, Breaks: breaks})
-		}
-	}
-	return out, nil
+// asks returns whether the API server asks the webhook. It needs one right: to delete the Lease
+// weir-canary.
+func (p *patient) asks(ctx context.Context) (metav1.ConditionStatus, string) {
+	return enforce.Asked(ctx, p.client.CoordinationV1().Leases(p.home))
 }
 
-// notKnown returns why the conditions of a policy do not tell whether it is in force; "" if they
-// do.
-func notKnown(conditions []metav1.Condition, generation int64) string {
-	for _, of := range []string{v1beta1.ConditionValid, v1beta1.ConditionEnforced} {
-		switch c := meta.FindStatusCondition(conditions, of); {
-		case of == v1beta1.ConditionEnforced && (c == nil || c.ObservedGeneration < generation):
-			return "no controller has found out yet whether it is enforced"
-		case c == nil:
-			return "no controller has looked at it"
-		case c.ObservedGeneration < generation:
-			return "no controller has looked at it since it was changed"
-		case c.Status == metav1.ConditionFalse:
-			return "" // it is known: not in force
-		case c.Status != metav1.ConditionTrue:
-			return fmt.Sprintf("%s is %s (%s): %s", of, c.Status, c.Reason, c.Message)
+// printAsked retries until the API server asks the webhook, or the time is up. It fails if not.
+func (p *patient) printAsked(ctx context.Context, out io.Writer) error {
+	for began := time.Now(); ; {
+		status, message := p.asks(ctx)
+		if status == metav1.ConditionTrue {
+			_, err := fmt.Fprintf(out, "ok  webhook  %s\n", message)
+			return err
 		}
+		if time.Since(began) <= askFor {
+			select {
+			case <-ctx.Done():
+			case <-time.After(askEvery):
+				continue
+			}
+		}
+		return fmt.Errorf("policies are not known to be enforced: %s", message)
 	}
-	return ""
 }
 
 // try creates an object whose owner never existed, and waits until a collector deletes it.
@@ -326,22 +295,15 @@ func (p *patient) try(ctx context.Context) error {
 	}
 	tried.Took = time.Since(began)
 	if !tried.Deleted {
-		if err := p.remove(context.WithoutCancel(ctx), namespace, made.Name, made.UID); err != nil {
-			return err
+		err := configs.Delete(context.WithoutCancel(ctx), made.Name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", namespace,
+				made.Name, err)
 		}
 	}
 	if ctx.Err() == nil {
 		p.facts.Tried = tried
 	}
 	return ctx.Err()
-}
-
-func (p *patient) remove(ctx context.Context, namespace, name string, uid types.UID) error {
-	err := p.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ConfigMap %s/%s, which was made to see whether a garbage collector works: %w", namespace,
-			name, err)
-	}
-	return nil
 }

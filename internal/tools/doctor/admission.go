@@ -36,11 +36,11 @@ func (f *Facts) admission() (out []Finding) {
 	if f.Mode == Shadow {
 		return nil
 	}
-	if f.Admission == nil {
+	if why := f.unread("admission"); why != "" {
 		return []Finding{{About: "admission", Grade: Unknown,
-			Says: "cannot tell whether admission policies let only the cluster's own collectors through: " + f.why("admission")}}
+			Says: "cannot tell whether admission policies let only the cluster's own collectors through: " + why}}
 	}
-	for _, a := range *f.Admission {
+	for _, a := range f.Admission {
 		out = append(out, Finding{About: a.Name, Grade: Warning,
 			Says: fmt.Sprintf("its conditions name %s and not Weir's controller: it may refuse to Weir what it lets the "+
 				"cluster's own collectors do, and then objects stay", a.Names),
