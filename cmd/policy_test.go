@@ -113,18 +113,18 @@ func TestPolicyCommands(t *testing.T) {
 			files: map[string]string{"bad.yaml": badPolicies},
 			args:  []string{"policy", "lint", "bad.yaml"},
 			err:   "5 errors in the policies",
-			want: `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"
-bad.yaml:25: DeletionPolicy "bad": spec.match.matchConditions[0].expression: compilation failed: ERROR: <input>:1:27: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | oldObject.metadata.name == | ..........................^
-bad.yaml:26: DeletionPolicy "bad": spec.priority: 9999999: spec.priority in body should be less than or equal to 1000000
-bad.yaml:37: DrainPolicy "order": spec.waves[0]: onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever
-bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
+			want: `bad.yaml:28: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"
+bad.yaml:12: DeletionPolicy "bad": spec.match.matchConditions[0].expression: compilation failed: ERROR: <input>:1:27: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER} | oldObject.metadata.name == | ..........................^
+bad.yaml:12: DeletionPolicy "bad": spec.priority: 9999999: spec.priority in body should be less than or equal to 1000000
+bad.yaml:31: DrainPolicy "order": spec.waves[0]: onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever
+bad.yaml:31: DrainPolicy "order": spec.waves[0].timout: unknown field
 3 policies, 5 errors, 0 warnings
 `,
 		},
 		"lint warns of what is likely not meant": {
 			files: map[string]string{"pods.yaml": likelyPolicy},
 			args:  []string{"policy", "lint", "pods.yaml"},
-			want: `pods.yaml:7: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: their propagation cannot be changed once they are being deleted
+			want: `pods.yaml:1: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: their propagation cannot be changed once they are being deleted
 1 policy, 0 errors, 1 warning
 `,
 		},
@@ -132,7 +132,7 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 			files: map[string]string{"a.yaml": goodPolicy, "b.yaml": goodPolicy},
 			args:  []string{"policy", "lint", "a.yaml", "b.yaml"},
 			err:   "1 error in the policies",
-			want: `b.yaml:4: DeletionPolicy "good": metadata.name: not in force: a.yaml has a policy of this kind and name
+			want: `b.yaml:1: DeletionPolicy "good": metadata.name: not in force: a.yaml has a policy of this kind and name
 2 policies, 1 error, 0 warnings
 `,
 		},
@@ -158,7 +158,7 @@ bad.yaml:40: DrainPolicy "order": spec.waves[0].timout: unknown field
 		"compile takes policies that work": {
 			files: map[string]string{"bad.yaml": badPolicies},
 			args:  []string{"policy", "compile", "bad.yaml"},
-			err:   `bad.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
+			err:   `bad.yaml:28: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
 		},
 		"compile knows versions that can judge": {
 			args: []string{"policy", "compile", "--kubernetes", "1.29", "good.yaml"},
@@ -187,7 +187,7 @@ propagation:
 		"test needs policies that compile": {
 			files: map[string]string{"policy.yaml": badPolicies, "cases.yaml": caseFile},
 			args:  []string{"policy", "test", "."},
-			err:   `compile policies of cases.yaml: policy.yaml:29: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
+			err:   `compile policies of cases.yaml: policy.yaml:28: apiVersion is "weir.dev/v1", want "weir.dev/v1beta1"`,
 		},
 		"test does not take a misspelt expectation": {
 			files: map[string]string{"policy.yaml": goodPolicy, "cases.yaml": strings.ReplaceAll(caseFile, "propagation: Orphan", "spread: Orphan")},
@@ -232,7 +232,7 @@ func TestPolicyLintInJSON(t *testing.T) {
 	if got.Policies != 3 || len(got.Problems) != 5 {
 		t.Errorf("%d policies and %d problems, want 3 and 5:\n%s", got.Policies, len(got.Problems), out)
 	}
-	if p := got.Problems[2]; p.Policy.Name != "bad" || p.Line != 26 || p.Field != "spec.priority" || p.File != "bad.yaml" {
+	if p := got.Problems[2]; p.Policy.Name != "bad" || p.Line != 12 || p.Field != "spec.priority" || p.File != "bad.yaml" {
 		t.Errorf("a problem without its place: %+v", p)
 	}
 }

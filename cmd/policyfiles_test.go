@@ -36,7 +36,7 @@ func TestLintReadsWhatEditorsWrite(t *testing.T) {
 		"no end of the last line":         {strings.TrimSuffix(goodPolicy, "\n"), fine},
 		"JSON":                            {`{"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": {"name": "a"}, "spec": {"match": {"resources": [{"apiGroups": ["apps"], "resources": ["deployments"]}]}, "propagation": {"default": "Orphan"}}}`, fine},
 		"what kubectl get prints":         {"apiVersion: v1\nkind: List\nitems: []\n", `f.yaml:1: apiVersion is "v1", want "weir.dev/v1beta1"`},
-		"another kind":                    {"apiVersion: weir.dev/v1beta1\nkind: HeldCollection\n", `f.yaml:2: kind is "HeldCollection", want one of DeletionPolicy, DrainPolicy, OwnerReferencePolicy`},
+		"another kind":                    {"apiVersion: weir.dev/v1beta1\nkind: HeldCollection\n", `f.yaml:1: kind is "HeldCollection", want one of DeletionPolicy, DrainPolicy, OwnerReferencePolicy`},
 		"a key that is there twice":       {goodPolicy + "spec: {}\n", `f.yaml:1: read YAML: yaml: unmarshal errors: line 12: key "spec" already set in map`},
 		"a list":                          {"- a\n", "f.yaml:1: a policy "},
 		"a word":                          {"policy\n", "f.yaml:1: a policy "},
@@ -63,7 +63,7 @@ func TestLintReadsWhatEditorsWrite(t *testing.T) {
 func TestLintInJSONHasListsAlways(t *testing.T) {
 	for text, want := range map[string]string{
 		goodPolicy:   `{"policies": 1, "problems": []}`,
-		likelyPolicy: `{"policies": 1, "problems": [{"policy": {"Kind": "DeletionPolicy", "Name": "pods"}, "file": "f.yaml", "line": 7, "field": "spec.propagation", "message": "it does not apply to pods: their propagation cannot be changed once they are being deleted", "warning": true}]}`,
+		likelyPolicy: `{"policies": 1, "problems": [{"policy": {"Kind": "DeletionPolicy", "Name": "pods"}, "file": "f.yaml", "line": 1, "field": "spec.propagation", "message": "it does not apply to pods: their propagation cannot be changed once they are being deleted", "warning": true}]}`,
 	} {
 		out, err := weirCommand(t, map[string]string{"f.yaml": text}, "policy", "lint", "-o", "json", "f.yaml")
 		var got, expected any

@@ -152,10 +152,7 @@ func (w *fixture) brokenPolicies() {
   protection: {confirmation: Required, inCascades: Ignore}
   failurePolicy: FAILURE`))
 	}
-	for condition, says := range map[string]string{
-		"oldObject.metadata.name ==": "Syntax error",
-		"object.spec.replicas > 1":   "where object is null",
-	} {
+	for condition, says := range map[string]string{"oldObject.metadata.name ==": "Syntax error"} {
 		o := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "weir.dev/v1beta1", "kind": "DeletionPolicy", "metadata": map[string]any{"name": "refused"},
 			"spec": map[string]any{

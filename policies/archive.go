@@ -120,12 +120,6 @@ func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 }
 
 func (c *compiled) compileArchive(a *v1beta1.Archive) {
-	c.warnOfNotPropagated("spec.archive", namespaceResource)
-	if c.about(definitions) && namesResource(c.resources, definitions) {
-		c.warn("spec.archive", fmt.Sprintf("it does not apply to %s: when one is deleted, the API server itself deletes its "+
-			"objects itself. To record them, match their kinds", definitions))
-	}
-	for i, r := range a.Exclude {
-		c.checkResource(r, field.NewPath("spec", "archive", "exclude").Index(i))
-	}
+	c.warnOfUnheld("spec.archive", slices.Concat([]schema.GroupResource{pods, definitions}, machines, permissions))
+	c.mention(a.Exclude, field.NewPath("spec", "archive", "exclude"))
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,7 +77,7 @@ func compile(s Source) *compiled {
 	}
 	obj, errs := kind.admit(s.Object)
 	for _, err := range errs {
-		c.problem(spelled(err))
+		c.problem(err)
 	}
 	switch c.key.Kind {
 	case "DeletionPolicy":
@@ -144,7 +143,7 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts,
 		controllers: m.KubernetesControllers == v1beta1.ExcludeControllers}
 	c.only = excluded{users: m.Users, groups: m.Groups, accounts: m.ServiceAccounts}
-	c.checkResources(m.Resources, at.Child("resources"))
+	c.mention(m.Resources, at.Child("resources"))
 	c.namespaces = c.compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"))
 	c.objects = c.compileSelector(m.ObjectSelector, at.Child("objectSelector"))
 	c.compileConditions(m.MatchConditions, at.Child("matchConditions"))
@@ -161,40 +160,26 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.part = c.whichPart()
 }
 
+// mention gathers the resources that rules name, for the condition Resolved. A rule without groups is
+// for the schema to refuse.
+func (c *compiled) mention(rules []v1beta1.ResourceRule, at *field.Path) {
+	for i, r := range rules {
+		for j, resource := range r.Resources {
+			if resource != "*" && len(r.APIGroups) > 0 {
+				c.mentions = append(c.mentions, Name{at.Index(i).Child("resources").Index(j).String(), r.APIGroups, resource})
+			}
+		}
+	}
+}
+
 // everybody are groups that contain all users, or nearly all.
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
-// warnOfMatch warns of parts of a match that leave out more, or less, than the author is likely to
-// want.
 func (c *compiled) warnOfMatch(m *v1beta1.Match) {
 	for i, g := range m.ExcludeGroups {
 		if slices.Contains(everybody, g) {
-			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i), fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
-		}
-	}
-	for i, u := range m.Users {
-		if slices.Contains(systemUsers, u) {
-			c.warn(fmt.Sprintf("spec.match.users[%d]", i), "no policy applies to requests of this user")
-		}
-	}
-	for i, a := range m.ServiceAccounts {
-		if c.exempt.controllers && strings.HasPrefix(a, metav1.NamespaceSystem+"/") {
-			c.warn(fmt.Sprintf("spec.match.serviceAccounts[%d]", i), "the service accounts of kube-system are judged "+
-				"only with kubernetesControllers: Judge")
-		}
-	}
-	for i, r := range m.ExcludeResources {
-		if rest := explicit([]v1beta1.ResourceRule{r}); len(rest) > 0 && !slices.ContainsFunc(rest, func(gr schema.GroupResource) bool { return namesResource(m.Resources, gr) }) {
-			c.warn(fmt.Sprintf("spec.match.excludeResources[%d]", i), fmt.Sprintf("resources does not name %s: there is nothing to exclude", rest[0]))
-		}
-	}
-	if !wildcard(m.Resources) {
-		named := explicit(m.Resources)
-		if len(named) > 0 && len(m.ExcludeResources) > 0 && !slices.ContainsFunc(named, c.about) {
-			c.warn("spec.match.excludeResources", "it excludes all resources that the policy names: the policy applies to nothing")
-		}
-		if m.Scope == v1beta1.NamespacedScope && slices.Equal(named, []schema.GroupResource{{Resource: "namespaces"}}) {
-			c.warn("spec.match.scope", "a Namespace is in no namespace: the policy applies to nothing")
+			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i),
+				fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
 		}
 	}
 }
@@ -208,13 +193,11 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 			"rollouts, and the removal of finished Jobs, wait for ever")
 	}
 	c.checkConditions()
-	c.warnOfPods()
 	if p.Protection != nil && !c.protectsFrom(v1beta1.ProtectDelete) && !c.about(pods) {
 		c.mistake("spec.protection.requests", "only pods are evicted, and match.resources names none: it would refuse nothing")
 	}
 	if d.brake != nil {
-		c.warnOfNotPropagated("spec.brake")
-		c.warnOfBrake()
+		c.warnOfUnheld("spec.brake", append(slices.Clone(notPropagated), definitions))
 	}
 	if p.Archive != nil {
 		c.compileArchive(p.Archive)
@@ -222,19 +205,18 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	if p.Propagation == nil {
 		return
 	}
+	dependents := make([]v1beta1.ResourceRule, len(p.Propagation.Dependents))
 	for i, r := range p.Propagation.Dependents {
-		c.checkResource(r.ResourceRule, field.NewPath("spec", "propagation", "dependents").Index(i))
+		dependents[i] = r.ResourceRule
 	}
-	c.checkDependents(p.Propagation)
-	c.checkActs(p.Propagation)
-	c.warnOfNotPropagated("spec.propagation")
+	c.mention(dependents, field.NewPath("spec", "propagation", "dependents"))
+	c.warnOfUnheld("spec.propagation", notPropagated)
 }
 
-// warnOfNotPropagated warns of resources that the policy names and that Weir's finalizer is not
-// added to, except those in but.
-func (c *compiled) warnOfNotPropagated(at string, but ...schema.GroupResource) {
-	for _, gr := range notPropagated {
-		if slices.Contains(explicit(c.resources), gr) && c.about(gr) && !slices.Contains(but, gr) {
+// warnOfUnheld warns of resources that the policy names and that Weir's finalizer is not added to.
+func (c *compiled) warnOfUnheld(at string, unheld []schema.GroupResource) {
+	for _, gr := range unheld {
+		if slices.Contains(explicit(c.resources), gr) && c.about(gr) {
 			c.warn(at, fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
 		}
 	}
@@ -272,21 +254,14 @@ func (c *compiled) compileDrain(p *v1beta1.DrainPolicySpec) {
 	c.failurePolicy, c.priority = v1beta1.Ignore, ptr.Deref(p.Priority, 0)
 	c.namespaces = c.compileSelector(p.NamespaceSelector, field.NewPath("spec", "namespaceSelector"))
 	c.waves = make([]wave, 0, len(p.Waves))
-	var all []v1beta1.ResourceRule // named by earlier waves, whatever the labels
 	for i, w := range p.Waves {
 		at := field.NewPath("spec", "waves").Index(i)
 		cw := wave{Wave: drain.Wave{Name: w.Name, Proceed: w.OnTimeout == v1beta1.Proceed}, resources: w.Resources,
 			objects: c.compileSelector(w.ObjectSelector, at.Child("objectSelector"))}
 		cw.Timeout = time.Duration(w.TimeoutSeconds) * time.Second
 		c.waves = append(c.waves, cw)
-		c.checkResources(w.Resources, at.Child("resources"))
+		c.mention(w.Resources, at.Child("resources"))
 		c.resources = append(c.resources, w.Resources...)
-		for j, r := range w.Resources {
-			c.warnOfCovered(at.Child("resources").Index(j), r, all)
-		}
-		if w.ObjectSelector == nil {
-			all = append(all, w.Resources...)
-		}
 	}
 }
 
@@ -296,19 +271,19 @@ func (d *deletion) allows(p v1beta1.PropagationPolicy) bool {
 
 func (c *compiled) problem(err *field.Error) {
 	c.problems = append(c.problems, Problem{
-		Policy: c.key, File: c.source.File, Line: c.source.line(err.Field), Field: err.Field,
+		Policy: c.key, File: c.source.File, Line: c.source.line(), Field: err.Field,
 		Message: oneLine(strings.TrimPrefix(err.ErrorBody(), "Invalid value: ")),
 	})
 }
 
 // mistake records an error that the schema and CEL let pass.
 func (c *compiled) mistake(at, message string) {
-	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(at), Field: at, Message: message})
+	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at, Message: message})
 }
 
 func (c *compiled) warn(at, message string) {
 	c.problems = append(c.problems, Problem{
-		Policy: c.key, File: c.source.File, Line: c.source.line(at), Field: at, Message: message, Warning: true,
+		Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at, Message: message, Warning: true,
 	})
 }
 

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -40,27 +39,18 @@ func (c *compiled) checkConditions() {
 	case c.deletion.archive != nil:
 		early = "an archive"
 	}
-	var expressions []string
 	for i := range c.conditions {
 		at, expression := c.conditions[i].At, c.conditions[i].Expression
-		expressions = append(expressions, expression)
-		switch {
-		case cel.NeverTrue(expression):
-			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are evaluated as for a DELETE, where object is null. Use oldObject")
-		case cel.NeverOfADelete(expression):
-			c.mistake(at, "it can never be true, so the policy would apply to nothing: conditions are "+
-				"evaluated as for a DELETE of the object, which has no subresource. An eviction is judged "+
-				"as the delete of its pod")
-		case cel.LooksInto(expression, admissioncel.ObjectVarName):
-			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: an expression that reads its fields fails. Use oldObject")
+		if cel.LooksInto(expression, admissioncel.ObjectVarName) {
+			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: "+
+				"an expression that reads its fields fails. Use oldObject")
 		}
-		if early != "" && (cel.Mentions(expression, admissioncel.RequestVarName) || cel.Mentions(expression, admissioncel.AuthorizerVarName)) {
-			c.mistake(at, "a policy with "+early+" cannot use request or authorizer in conditions: what it does is prepared on objects before anyone asks to delete them. Put protection and propagation.allowed into another policy")
+		if early != "" && (cel.Mentions(expression, admissioncel.RequestVarName) ||
+			cel.Mentions(expression, admissioncel.AuthorizerVarName)) {
+			c.mistake(at, "a policy with "+early+" cannot use request or authorizer in conditions: what it does is "+
+				"prepared on objects before anyone asks to delete them. "+
+				"Put protection and propagation.allowed into another policy")
 		}
-	}
-	for _, option := range cel.UnaskedOptions(expressions...) {
-		c.warn("spec.match.matchConditions", fmt.Sprintf("clients may leave options out, and without "+
-			"%[1]s the condition fails: test has(request.options.%[1]s) first", option))
 	}
 }
 

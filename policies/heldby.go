@@ -97,13 +97,3 @@ func (w propagation) beginsAtOnce(q *Question) bool {
 	waits := q.Collector == WeirCollects && (!object(q.OldObject).terminating() || q.judged().hasFinalizer())
 	return foreground && !waits
 }
-
-// warnOfBrake warns of what the policy's brake cannot hold.
-func (c *compiled) warnOfBrake() {
-	if c.about(definitions) && namesResource(c.resources, definitions) {
-		c.warn("spec.brake", fmt.Sprintf("it does not apply to %s: when one is deleted, the API server itself deletes its objects. Use protection.maxDependents", definitions))
-	}
-	if p := c.deletion.protection; p != nil && p.MaxDependents != nil && !p.Confirmation.Asked() && *p.MaxDependents <= *c.deletion.brake && !c.onTrial() {
-		c.warn("spec.brake", "protection.maxDependents already refuses what it would hold, except while Weir does not answer")
-	}
-}

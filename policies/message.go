@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/cel"
@@ -24,11 +23,6 @@ func (c *compiled) compileMessage(m v1beta1.PolicyMessage) {
 	var err error
 	if c.says, err = cel.CompileMessage(m.MessageExpression); err != nil {
 		c.problem(field.Invalid(at, field.OmitValueType{}, err.Error()))
-		return
-	}
-	if c.deletion != nil && cel.LooksInto(m.MessageExpression, admissioncel.ObjectVarName) {
-		c.warn(at.String(), "it is evaluated as for a DELETE, where object is null: it fails, and message is told. "+
-			"Use oldObject")
 	}
 }
 

@@ -41,3 +41,15 @@ func TestNamesInCommandsAreNoCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestRuleWithoutAPIGroupsNamesNothing: such a file is broken, and what is told of it is about
+// resources in groups.
+func TestRuleWithoutAPIGroupsNamesNothing(t *testing.T) {
+	for groups, want := range map[string]int{"": 0, "apiGroups: [], ": 0, "apiGroups: [''], ": 1} {
+		set := Build(nil, sources(t, "p.yaml", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, "+
+			"spec: {match: {resources: [{"+groups+"resources: [secrets]}]}, protection: {confirmation: Required}}}"), Options{})
+		if s := set.Statuses()[0]; s.Ready != (want > 0) || len(s.Names) != want {
+			t.Errorf("%q: ready %t, names %v", groups, s.Ready, s.Names)
+		}
+	}
+}

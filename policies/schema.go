@@ -79,7 +79,7 @@ func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
 	obj := runtime.DeepCopyJSON(in)
 	var errs field.ErrorList
 	for _, unknown := range pruning.PruneWithOptions(obj, k.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		errs = append(errs, field.Invalid(field.NewPath(unknown), field.OmitValueType{}, unknownField(unknown)))
+		errs = append(errs, field.Invalid(field.NewPath(unknown), field.OmitValueType{}, "unknown field"))
 	}
 	defaulting.Default(obj, k.structural)
 	name := object(obj).name()

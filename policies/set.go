@@ -98,7 +98,7 @@ func shadow(loser, winner Source) Problem {
 	if winner.File != "" {
 		by = winner.File
 	}
-	return Problem{Policy: loser.key(), File: loser.File, Line: loser.line("metadata.name"), Field: "metadata.name",
+	return Problem{Policy: loser.key(), File: loser.File, Line: loser.line(), Field: "metadata.name",
 		Message: "not in force: " + by + " has a policy of this kind and name"}
 }
 

@@ -130,7 +130,7 @@ func TestAnObjectTakesThePlaceOfAFile(t *testing.T) {
 			if d := set.Decide(web(nil)); !d.Allowed {
 				t.Errorf("the file's policy is in force: %s", d.Message)
 			}
-			want := `f.yaml:2: DeletionPolicy "a": metadata.name: not in force: an object of the API server has a policy of this kind and name`
+			want := `f.yaml:1: DeletionPolicy "a": metadata.name: not in force: an object of the API server has a policy of this kind and name`
 			if p := set.Problems(); len(p) != 1 || p[0].String() != want {
 				t.Errorf("problems %v", p)
 			}

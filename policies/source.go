@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -39,8 +38,7 @@ type Source struct {
 	// Object is the policy. It is not written to.
 	Object map[string]any
 
-	doc   *yaml.Node // for lines, where there is a file
-	start int        // lines before doc
+	start int // lines before it in its file
 }
 
 func (s Source) key() PolicyKey {
@@ -51,7 +49,7 @@ func (s Source) key() PolicyKey {
 type Problem struct {
 	Policy  PolicyKey `json:"policy"`
 	File    string    `json:"file,omitempty"`
-	Line    int       `json:"line,omitempty"`
+	Line    int       `json:"line,omitempty"` // of the policy's document
 	Field   string    `json:"field,omitempty"`
 	Message string    `json:"message"`
 	Warning bool      `json:"warning,omitempty"`
@@ -84,29 +82,29 @@ func Parse(file string, data []byte) ([]Source, []Problem) {
 	var sources []Source
 	var problems []Problem
 	for _, d := range documents(data) {
-		bad := func(line int, format string, args ...any) {
-			problems = append(problems, Problem{File: file, Line: d.start + line, Message: fmt.Sprintf(format, args...)})
+		bad := func(format string, args ...any) {
+			problems = append(problems, Problem{File: file, Line: d.start + 1, Message: fmt.Sprintf(format, args...)})
 		}
 		js, err := sigsyaml.YAMLToJSONStrict(d.text)
 		if err != nil {
-			bad(1, "read YAML: %s", oneLine(err.Error()))
+			bad("read YAML: %s", oneLine(err.Error()))
 			continue
 		}
 		var m map[string]any
 		if err := decode(js, &m); err != nil {
-			bad(1, "a policy %s", err)
+			bad("a policy %s", err)
 			continue
 		}
 		if m == nil {
 			continue // only comments
 		}
-		s := Source{File: file, Object: m, doc: parseNode(d.text), start: d.start}
+		s := Source{File: file, Object: m, start: d.start}
 		if v := object(m).str("apiVersion"); v != v1beta1.GroupVersion.String() {
-			bad(s.lineIn("apiVersion"), "apiVersion is %q, want %q", v, v1beta1.GroupVersion)
+			bad("apiVersion is %q, want %q", v, v1beta1.GroupVersion)
 			continue
 		}
 		if k := s.key().Kind; !slices.Contains(kinds, k) {
-			bad(s.lineIn("kind"), "kind is %q, want one of %s", k, strings.Join(kinds, ", "))
+			bad("kind is %q, want one of %s", k, strings.Join(kinds, ", "))
 			continue
 		}
 		sources = append(sources, s)
@@ -136,78 +134,12 @@ func documents(data []byte) []document {
 	return append(out, document{start, text})
 }
 
-// parseNode reads a document once more for its lines. They are a help, so what fails here is no
-// error.
-func parseNode(text []byte) (doc *yaml.Node) {
-	defer func() {
-		if recover() != nil {
-			doc = nil
-		}
-	}()
-	var n yaml.Node
-	if yaml.Unmarshal(text, &n) != nil || len(n.Content) == 0 {
-		return nil
-	}
-	return n.Content[0]
-}
-
-// line is that of a field such as spec.waves[0].name in the file, or of the nearest that is there:
-// of a document that only one of two decoders reads, its first. 0 without a file.
-func (s Source) line(field string) int {
+// line returns the line at which the policy's document begins in its file; 0 without a file.
+func (s Source) line() int {
 	if s.File == "" {
 		return 0
 	}
-	return s.start + s.lineIn(field)
-}
-
-func (s Source) lineIn(field string) int {
-	n := s.doc
-	if n == nil {
-		return 1
-	}
-	line := n.Line
-	for _, step := range steps(field) {
-		key, value := child(n, step)
-		if value == nil {
-			break
-		}
-		n, line = value, key.Line
-	}
-	return line
-}
-
-// steps takes a field's path apart: names, and indices as [0].
-func steps(field string) []string {
-	var out []string
-	for _, part := range strings.Split(field, ".") {
-		for part != "" {
-			end := strings.IndexByte(part[1:], '[') + 1
-			if end == 0 {
-				end = len(part)
-			}
-			out = append(out, part[:end])
-			part = part[end:]
-		}
-	}
-	return out
-}
-
-// child is the node of a step, and the node that says where it begins.
-func child(n *yaml.Node, step string) (key, value *yaml.Node) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == step {
-				return n.Content[i], n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		var i int
-		if _, err := fmt.Sscanf(step, "[%d]", &i); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i], n.Content[i]
-		}
-	}
-	return nil, nil
+	return s.start + 1
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -65,7 +65,7 @@ func TestWhatCannotBeRunIsAnErrorAndNoFailedCase(t *testing.T) {
 		"a field that the format does not have": {one("{allowd: true}"), protected, `read cases of f: error unmarshaling JSON: while decoding JSON: json: unknown field "allowd"`},
 		"no cases":                              {"policies: [p.yaml]\ncases: []\n", protected, "read cases of f: it names no policies, or has no cases"},
 		"policies that are not there":           {strings.Replace(one("{}"), "p.yaml", "q.yaml", 1), protected, "read policies of f: no such file"},
-		"policies that do not compile":          {one("{}"), strings.Replace(protected, "Required", "Perhaps", 1), "compile policies of f: p.yaml:4"},
+		"policies that do not compile":          {one("{}"), strings.Replace(protected, "Required", "Perhaps", 1), "compile policies of f: p.yaml:1"},
 		"an eviction without its pod":           {eviction, protected, `read case "one" of f: an eviction is judged as the delete of its pod: the case needs the field pod`},
 		"an eviction of another pod":            {eviction + "  pod: {metadata: {name: b, namespace: shop}}\n", protected, `read case "one" of f: the request evicts "a" in namespace "shop", and pod is "b"`},
 		"a namespace that is none":              {one("{}") + "  namespaceObject: {a: [}\n", protected, "read cases of f: "},

@@ -8,10 +8,8 @@
 // no lock; what is made once for the process (the compiler, its environments) is made at its first
 // use.
 //
-// The package reads some facts from the syntax tree of an expression: whether it can be true at all
-// while a variable is null (NeverTrue), which parts of objects it looks at
-// (Condition.MetadataOnly), and whether it costs so little that it needs no meter. An expression
-// that is not understood gets the safe answer: it can be true, looks at everything, and is metered.
+// The package reads from the syntax tree of an expression which parts of objects it looks at
+// (Condition.MetadataOnly). An expression that is not understood looks at everything.
 //
 // The package imports CEL and the API server's use of it, and nothing of ours.
 package cel
