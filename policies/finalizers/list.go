@@ -1,13 +1,12 @@
 package finalizers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/weir-dev/weir/controller/metaonly"
 )
@@ -52,19 +52,14 @@ func (l *Lister) Through(send Sender) *Lister {
 	return &Lister{full: l.full, metadataOnly: l.metadataOnly, send: send}
 }
 
-// asked makes a request through l.send, and returns its answer.
-func asked[T any](
-	ctx context.Context, l *Lister, verb string, gvr schema.GroupVersionResource,
-	request func(context.Context) (T, error),
-) (answer T, err error) {
+// ask makes a request about a resource when it is its turn.
+func (l *Lister) ask(
+	ctx context.Context, verb string, gvr schema.GroupVersionResource, request func(context.Context) error,
+) error {
 	if l.send == nil {
 		return request(ctx)
 	}
-	err = l.send(ctx, verb, gvr.GroupResource(), func(ctx context.Context) (err error) {
-		answer, err = request(ctx)
-		return err
-	})
-	return answer, err
+	return l.send(ctx, verb, gvr.GroupResource(), request)
 }
 
 // Each calls f with every object of a resource in a namespace, or in all if namespace is empty. f
@@ -86,48 +81,28 @@ func (l *Lister) EachOf(ctx context.Context, gvr schema.GroupVersionResource, na
 	if full {
 		options.Limit = fullPage
 	}
-	type answer struct {
-		items items
-		next  string
-		err   error
-	}
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	begin := func(o metav1.ListOptions) <-chan answer {
-		answered := make(chan answer, 1)
-		reading.Go(func() {
-			items, next, err := l.page(ctx, gvr, namespace, full, o)
-			answered <- answer{items, next, err}
-		})
-		return answered
-	}
-	pages := metaonly.Pages{}
-	for coming := begin(options); ; {
-		got := <-coming
-		if next := goesOn(got.err); next != "" && options.Continue != "" {
-			options.Continue = next
-			coming, pages = begin(options), metaonly.Pages{}
-			continue
+	var pages metaonly.Pages
+	p := pager.ListPager{PageFn: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		list, err := l.page(ctx, gvr, namespace, full, o)
+		if next := goesOn(err); next != "" && o.Continue != "" {
+			o.Continue, pages = next, metaonly.Pages{}
+			list, err = l.page(ctx, gvr, namespace, full, o)
 		}
-		if first := got.items.first(); first != nil {
-			pages.Saw(first)
+		if err == nil {
+			err = endless(&pages, list)
 		}
-		if err := cmp.Or(got.err, pages.Next(got.next)); err != nil {
-			return fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
-		if got.next != "" {
-			options.Continue = got.next
-			coming = begin(options)
-		}
-		_, err := got.items.each(func(object map[string]any, m *metav1.ObjectMeta) (bool, error) {
-			return false, f(object, m)
-		})
-		if err != nil || got.next == "" {
+		return list, nil
+	}}
+	return p.EachListItem(ctx, options, func(o runtime.Object) error {
+		object, m, err := read(o)
+		if err != nil {
 			return err
 		}
-	}
+		return f(object, m)
+	})
 }
 
 // Some is Each for at most so many pages of so many objects that selector selects; nil selects all.
@@ -142,20 +117,32 @@ func (l *Lister) Some(
 		options.LabelSelector = metav1.FormatLabelSelector(selector)
 	}
 	for range pages {
-		items, next, err := l.page(ctx, gvr, namespace, full, options)
+		list, err := l.page(ctx, gvr, namespace, full, options)
 		if err != nil {
 			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 		}
-		if enough, err := items.each(f); enough || err != nil {
-			return true, err
-		}
-		if next == "" {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			object, m, err := read(o)
+			if err != nil {
+				return err
+			}
+			if enough, err := f(object, m); err != nil || !enough {
+				return err
+			}
+			return errEnough
+		})
+		switch options.Continue = list.GetContinue(); {
+		case errors.Is(err, errEnough):
 			return true, nil
+		case err != nil || options.Continue == "":
+			return err == nil, err
 		}
-		options.Continue = next
 	}
 	return false, nil
 }
+
+// errEnough ends a page.
+var errEnough = errors.New("enough has been seen")
 
 // goesOn returns the token with which an expired list goes on behind the last object that it
 // returned; "" if the API server does not offer one.
@@ -167,88 +154,74 @@ func goesOn(err error) string {
 	return ""
 }
 
-// items are the objects of a page.
-type items struct {
-	whole    []unstructured.Unstructured
-	metadata []metav1.PartialObjectMetadata
-}
-
-// first returns the metadata of the first object; nil if there is none.
-func (it items) first() *metav1.ObjectMeta {
-	switch {
-	case len(it.whole) > 0:
-		return metaOf(&it.whole[0])
-	case len(it.metadata) > 0:
-		return &it.metadata[0].ObjectMeta
-	}
-	return nil
-}
-
-// each calls f with each object until f has seen enough. Metadata becomes an object only when its
-// turn comes: managedFields, of which there may be a megabyte, take many times as much as one.
-func (it items) each(
-	f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error),
-) (enough bool, err error) {
-	for i := range it.whole {
-		if enough, err = f(it.whole[i].Object, metaOf(&it.whole[i])); enough || err != nil {
-			return enough, err
-		}
-	}
-	for i := range it.metadata {
-		m := &it.metadata[i]
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-		if err != nil {
-			return false, fmt.Errorf("decode: %w", err)
-		}
-		if enough, err := f(object, &m.ObjectMeta); enough || err != nil {
-			return enough, err
-		}
-	}
-	return false, nil
+// list is a page.
+type list interface {
+	runtime.Object
+	GetContinue() string
 }
 
 func (l *Lister) page(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions,
-) (items, string, error) {
-	if full {
-		list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
-			return l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
-		})
-		if err != nil {
-			return items{}, "", err
+) (got list, err error) {
+	err = l.ask(ctx, "list", gvr, func(ctx context.Context) (err error) {
+		if full {
+			got, err = l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
+		} else {
+			got, err = l.metadataOnly.Resource(gvr).Namespace(namespace).List(ctx, o)
 		}
-		return items{whole: list.Items}, list.GetContinue(), nil
-	}
-	list, err := asked(ctx, l, "list", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
-		return l.metadataOnly.Resource(gvr).Namespace(namespace).List(ctx, o)
+		return err
 	})
-	if err != nil {
-		return items{}, "", err
+	return got, err
+}
+
+// endless returns an error if the pages of a list have no end.
+func endless(pages *metaonly.Pages, last list) error {
+	switch l := last.(type) {
+	case *unstructured.UnstructuredList:
+		if len(l.Items) > 0 {
+			pages.Saw(metaOf(&l.Items[0]))
+		}
+	case *metav1.PartialObjectMetadataList:
+		if len(l.Items) > 0 {
+			pages.Saw(&l.Items[0].ObjectMeta)
+		}
 	}
-	return items{metadata: list.Items}, list.Continue, nil
+	return pages.Next(last.GetContinue())
 }
 
 // Get reads one object: the whole of it, or with full false only its metadata.
 func (l *Lister) Get(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, full bool,
 ) (map[string]any, *metav1.ObjectMeta, error) {
-	if full {
-		u, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return l.full.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-		})
-		if err != nil {
-			return nil, nil, err
+	var o runtime.Object
+	err := l.ask(ctx, "get", gvr, func(ctx context.Context) (err error) {
+		if full {
+			o, err = l.full.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		} else {
+			o, err = l.metadataOnly.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		}
-		return u.Object, metaOf(u), nil
-	}
-	m, err := asked(ctx, l, "get", gvr, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return l.metadataOnly.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-	return object, &m.ObjectMeta, err
+	return read(o)
+}
+
+// read returns an object as policies judge it. Metadata becomes an object only when its turn comes:
+// managedFields, of which there may be a megabyte, take many times as much as one.
+func read(o runtime.Object) (map[string]any, *metav1.ObjectMeta, error) {
+	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		return o.Object, metaOf(o), nil
+	case *metav1.PartialObjectMetadata:
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, nil, fmt.Errorf("decode: %w", err)
+		}
+		return object, &o.ObjectMeta, nil
+	}
+	return nil, nil, fmt.Errorf("decode: unexpected %T", o)
 }
 
 func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {

@@ -1,8 +1,8 @@
 // Package finalizers adds Weir's finalizer to stored objects and removes it, with one request for
 // each object, and never changes another object than the one that was looked at.
 //
-// It has no locks. A list reads its next page on a goroutine while a page is used, and joins it
-// before it returns.
+// It has no locks. A list reads its next page on a goroutine of client-go's pager while a page is
+// used.
 package finalizers
 
 import (
