@@ -1,21 +1,21 @@
 // Package certs has the certificate that the webhook serves, and the CA bundle by which the API
-// server knows it. There are three sources behind one interface: files of a mounted Secret, a
-// Certificate of cert-manager, and Weir's own CA in a Secret.
+// server knows it. There are two sources behind one interface: files of a mounted Secret, which
+// cert-manager may write, and Weir's own CA in a Secret.
 //
-// With all three, a request never fails because something is being replaced. A new CA is in the
-// bundle before anything is served under it, for long enough that the API server has the bundle
-// (settle), and an old CA stays in the bundle for as long as a certificate under it may be served.
+// With both, a request never fails because something is being replaced. A new CA is in the bundle
+// before anything is served under it, for long enough that the API server has the bundle (settle),
+// and an old CA stays in the bundle for as long as a certificate under it may be served.
 //
 //	CA in the bundle      old ──────────────────────────────────────┐ its last certificate has expired
 //	                          new ─────────────────────────────────────────▶
 //	certificate served    old ────────┐
 //	                                  └ new, once settled ─────────────────▶
 //
-// All three go through the same rotation, since Weir's own CA and its certificate are in one
-// Secret: what is offered is trusted, settles, and is served (rotation.go, holder.go).
+// Both go through the same rotation, since Weir's own CA and its certificate are in one Secret: what
+// is offered is trusted, settles, and is served (rotation.go, holder.go).
 //
-// Source.Start and Token.Start run on the caller's goroutines. Each has one lock, of what the
-// server and the configurations read of it; no request is made under one.
+// Source.Start and Token.Start run on the caller's goroutines. A source has one lock, of what the
+// server and the configurations read of it; no request is made under it.
 package certs
 
 import (

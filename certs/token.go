@@ -2,9 +2,16 @@ package certs
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,39 +30,47 @@ type TokenOptions struct {
 	Namespace, Name string // of the Secret
 	// Make makes the Secret if there is none. Processes that only serve wait for it.
 	Make bool
-	// Settle is how long a new token is accepted before it is written, 30 s if zero.
-	Settle time.Duration
-	Log    logr.Logger
+	Log  logr.Logger
 }
 
 // Token is the part of the webhook's URLs that only the webhook configurations hold. By it the
 // webhook knows the API server, which shows a certificate only if its administrator configures one.
-// It is in a Secret of its own, whatever the source of certificates. If the Secret is lost, another
-// token follows:
+// It is in a Secret of its own, whatever the source of certificates. If the Secret is deleted,
+// another token follows. All processes watch the Secret, so each knows both while one takes the
+// other's place:
 //
-//	taken      old ────────────────────────────────┐ the new one is written everywhere, and that has settled
-//	               new ─────────────────────────────────────▶
+//	taken      old ────────────────────────┐ twice settle after the new one was seen
+//	               new ──────────────────────────▶
 //	written    old ────────┐
-//	                       └ new, once settled ─────────────▶
+//	                       └ new, after settle ──▶
 type Token struct {
 	o       TokenOptions
-	reports reporter // of Start's goroutine
-
-	mu      sync.Mutex
-	client  kubernetes.Interface
-	found   *corev1.Secret // nil if there is none
-	have    tokens         // kept if the Secret is lost
-	stage   stage
+	reports reporter // of Start's goroutine, as found is
+	found   bool     // the Secret is there
+	have    atomic.Pointer[tokens]
 	changed await.Change // when have changes
 }
 
+// tokens are what this process knows. They never change, and stay when the Secret is lost.
+type tokens struct {
+	now    string
+	seal   string    // the key of seals, which is part of no path
+	before string    // what now has replaced; empty for nothing
+	since  time.Time // when now was first seen: clocks of others do not count
+}
+
+// The entries of the Secret.
+const (
+	tokenKey = "token"
+	sealKey  = "seal"
+)
+
 // NewToken returns a Token. Start follows its Secret.
 func NewToken(o TokenOptions) *Token {
-	if o.Settle == 0 {
-		o.Settle = settle
-	}
 	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
-	return &Token{o: o, reports: reporter{log: o.Log}}
+	t := &Token{o: o, reports: reporter{log: o.Log}}
+	t.have.Store(&tokens{})
+	return t
 }
 
 // Start follows the Secret until ctx ends.
@@ -64,16 +79,13 @@ func (t *Token) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
 	}
-	t.mu.Lock()
-	t.client = client
-	t.mu.Unlock()
 	watch, err := watchSecret(ctx, client, t.o.Namespace, t.o.Name)
 	if err != nil {
 		return err
 	}
 	keep := func() {
-		if t.o.Make && !t.kept() {
-			t.reports.report("make the Secret of the webhook's token", t.make(ctx))
+		if t.o.Make && !t.found {
+			t.reports.report("make the Secret of the webhook's token", t.make(ctx, client))
 		}
 	}
 	keep()
@@ -81,21 +93,13 @@ func (t *Token) Start(ctx context.Context) error {
 	return nil
 }
 
-func (t *Token) kept() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.found != nil
-}
-
 // make makes the Secret. It gets another token than a lost one, since that may have been deleted
 // for it.
-func (t *Token) make(ctx context.Context) error {
-	t.mu.Lock()
-	fresh := tokens{freshToken(), t.have.now, freshToken()}
-	t.mu.Unlock()
-	labels := map[string]string{"app.kubernetes.io/managed-by": "weir"}
-	made, err := t.client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name, Labels: labels}, Data: fresh.data(),
+func (t *Token) make(ctx context.Context, client kubernetes.Interface) error {
+	made, err := client.CoreV1().Secrets(t.o.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.o.Namespace, Name: t.o.Name,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}},
+		Data: map[string][]byte{tokenKey: []byte(freshToken()), sealKey: []byte(freshToken())},
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err) || ctx.Err() != nil:
@@ -107,72 +111,78 @@ func (t *Token) make(ctx context.Context) error {
 	return nil
 }
 
-// see reads the Secret. If it is gone, or has no token, the tokens stay as they are.
+// see reads the Secret. If it is gone, or has no token, what is known stays as it is.
 func (t *Token) see(found *corev1.Secret) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.found = found
-	if found == nil {
+	if t.found = found != nil; !t.found {
 		return
 	}
-	if in := tokensIn(found); in.now != "" {
-		t.takeLocked(in)
-	}
-}
-
-func (t *Token) takeLocked(fresh tokens) {
-	if fresh == t.have {
+	before, fresh := t.have.Load(), tokens{now: string(found.Data[tokenKey]), seal: string(found.Data[sealKey])}
+	wrong := !usable(fresh.now) || !usable(fresh.seal)
+	t.reports.when(wrong, "read the Secret of the webhook's token", "it has no token, or no seal: delete it")
+	switch {
+	case wrong || fresh.now == before.now && fresh.seal == before.seal:
 		return
+	case fresh.now == before.now:
+		fresh.before, fresh.since = before.before, before.since
+	default:
+		fresh.before, fresh.since = before.now, time.Now()
 	}
-	if fresh.now != t.have.now {
-		t.stage = stage{since: time.Now()}
-	}
-	t.have = fresh
+	t.have.Store(&fresh)
 	t.changed.Notify()
 }
 
-// Takes reports whether the webhook configurations may hold a token.
+// Takes reports, in constant time, whether the webhook configurations may hold a token.
 func (t *Token) Takes(token string) bool {
-	t.mu.Lock()
-	have := t.have
-	t.mu.Unlock()
-	return have.take(token)
+	equal := func(known string) bool {
+		return known != "" && subtle.ConstantTimeCompare([]byte(token), []byte(known)) == 1
+	}
+	have := t.have.Load()
+	return equal(have.now) || time.Since(have.since) < 2*settle && equal(have.before)
 }
 
 // Changed returns a channel that is closed when the tokens change.
-func (t *Token) Changed() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.changed.Next()
+func (t *Token) Changed() <-chan struct{} { return t.changed.Next() }
+
+// Next returns the token to write into the webhook configurations: a new one when all processes
+// that serve have had the time to see it.
+func (t *Token) Next() (string, error) {
+	have := t.have.Load()
+	switch {
+	case have.now == "":
+		return "", errors.New("waiting for Secret " + t.o.Namespace + "/" + t.o.Name)
+	case have.before != "" && time.Since(have.since) < settle:
+		return have.before, nil
+	}
+	return have.now, nil
 }
 
-// Next returns the token to write into the webhook configurations, which hold those that are
-// written. It is for the one process that writes them, and moves a replacement on when it is time.
-func (t *Token) Next(ctx context.Context, written []string) (string, error) {
-	t.mu.Lock()
-	client, found, have, now := t.client, t.found, t.have, time.Now()
-	switch {
-	case !have.everywhere(written):
-		t.stage.written = time.Time{}
-	case t.stage.written.IsZero():
-		t.stage.written = now
+// Seal returns an HMAC-SHA256 of a text, by which processes that have the key know that one of them
+// wrote it. The key is in the Secret of the token and, unlike the token, nowhere else. It returns
+// false while the key is not known.
+func (t *Token) Seal(text string) (seal string, ok bool) {
+	key := t.have.Load().seal
+	if key == "" {
+		return "", false
 	}
-	stage := t.stage
-	t.mu.Unlock()
+	m := hmac.New(sha256.New, []byte("weir seal\n"+key))
+	m.Write([]byte(text)) // never fails
+	return hex.EncodeToString(m.Sum(nil)), true
+}
 
-	if found == nil {
-		return "", errors.New("waiting for Secret " + t.o.Namespace + "/" + t.o.Name)
-	}
-	want, write := have.next(now, stage, t.o.Settle, written)
-	if want == tokensIn(found) {
-		return write, nil
-	}
-	s := found.DeepCopy()
-	s.Data = want.data()
-	s, err := client.CoreV1().Secrets(t.o.Namespace).Update(ctx, s, metav1.UpdateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("write Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
-	}
-	t.see(s)
-	return write, nil
+// Sealed reports whether a process that has the key sealed a text.
+func (t *Token) Sealed(text, seal string) bool {
+	want, ok := t.Seal(text)
+	return ok && hmac.Equal([]byte(seal), []byte(want))
+}
+
+// freshToken returns 130 random bits in lower case. Each segment of the path of a Service's webhook
+// must be a DNS label, or the API server refuses the configuration.
+func freshToken() string { return strings.ToLower(rand.Text()) }
+
+// usable reports whether a text can be a token: one segment of a path, and too long to be guessed.
+func usable(token string) bool {
+	const least, most = 20, 64
+	return len(token) >= least && len(token) <= most && !slices.ContainsFunc([]byte(token), func(c byte) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
@@ -18,94 +17,41 @@ import (
 var (
 	oldToken = strings.Repeat("o", 26)
 	newToken = strings.Repeat("n", 26)
-	sealing  = strings.Repeat("s", 26)
 )
 
-func TestNextToken(t *testing.T) {
-	const settle = 30 * time.Second
-	ago := func(d time.Duration) time.Time { return at.Add(-d) }
-	here := func(d time.Duration) stage { return stage{since: ago(d)} }
-	for name, c := range map[string]struct {
-		have    tokens
-		stage   stage
-		written []string
-		want    tokens // FRESH is any other
-		write   string
-	}{
-		"the first of all": {tokens{}, stage{}, nil, tokens{now: "FRESH"}, "FRESH"},
-		"lost, and one is written": {tokens{}, stage{}, []string{oldToken}, tokens{now: "FRESH", before: oldToken},
-			oldToken},
-		"lost, and something is written": {tokens{}, stage{}, []string{""}, tokens{now: "FRESH"}, "FRESH"},
-		"nothing to do": {tokens{now: oldToken}, here(time.Hour), []string{oldToken}, tokens{now: oldToken},
-			oldToken},
-		"somebody wrote something else": {tokens{now: oldToken}, here(time.Hour), []string{oldToken, "x"},
-			tokens{now: oldToken}, oldToken},
-		"not settled": {tokens{now: newToken, before: oldToken}, here(settle - 1), []string{oldToken},
-			tokens{now: newToken, before: oldToken}, oldToken},
-		"settled": {tokens{now: newToken, before: oldToken}, here(settle), []string{oldToken},
-			tokens{now: newToken, before: oldToken}, newToken},
-		"half of them written": {tokens{now: newToken, before: oldToken}, here(time.Hour), []string{oldToken, newToken},
-			tokens{now: newToken, before: oldToken}, newToken},
-		"written, and not for long": {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle - 1)},
-			[]string{newToken}, tokens{now: newToken, before: oldToken}, newToken},
-		"written for long": {tokens{now: newToken, before: oldToken}, stage{ago(time.Hour), ago(settle)}, []string{newToken},
-			tokens{now: newToken}, newToken},
-	} {
-		want, write := c.have.next(at, c.stage, settle, c.written)
-		if !usable(want.seal) || want.seal == want.now {
-			t.Errorf("%s: the key of seals is %q", name, want.seal)
-		}
-		want.seal = ""
-		if c.want.now == "FRESH" && usable(want.now) && want.now != oldToken {
-			if write == want.now {
-				write = "FRESH"
-			}
-			want.now = "FRESH"
-		}
-		if want != c.want || write != c.write {
-			t.Errorf("%s: %+v, write %s\nwant %+v, write %s", name, want, write, c.want, c.write)
-		}
-	}
-}
-
 func TestTokensThatAreTaken(t *testing.T) {
-	both := tokens{now: newToken, before: oldToken}
+	both := holding(tokens{now: newToken, before: oldToken, since: time.Now()})
 	for token, want := range map[string]bool{newToken: true, oldToken: true, "": false, newToken[1:]: false,
 		newToken + "n": false, "delete": false} {
-		if both.take(token) != want {
+		if both.Takes(token) != want {
 			t.Errorf("%q is taken: %t", token, !want)
 		}
 	}
-	if (tokens{}).take("") || (tokens{now: newToken}).take("") {
+	if holding(tokens{}).Takes("") || holding(tokens{now: newToken}).Takes("") {
 		t.Error("no token is taken for one")
 	}
 }
 
-func TestTokensOfASecret(t *testing.T) {
+func holding(have tokens) *Token {
+	token := NewToken(TokenOptions{Log: logr.Discard()})
+	token.have.Store(&have)
+	return token
+}
+
+func TestUsableTokens(t *testing.T) {
 	for name, c := range map[string]struct {
-		data map[string]string
-		want tokens
+		token string
+		want  bool
 	}{
-		"nothing": {nil, tokens{}},
-		"one":     {map[string]string{tokenKey: newToken}, tokens{now: newToken}},
-		"all": {map[string]string{tokenKey: newToken, beforeKey: oldToken, sealKey: sealing},
-			tokens{newToken, oldToken, sealing}},
-		"one that is too short": {map[string]string{tokenKey: "secret"}, tokens{}},
-		"one with a slash":      {map[string]string{tokenKey: newToken + "/"}, tokens{}},
-		"one with a line end":   {map[string]string{tokenKey: newToken + "\n"}, tokens{}},
-		"too long a one":        {map[string]string{tokenKey: strings.Repeat("n", 65)}, tokens{}},
-		"half a replacement":    {map[string]string{tokenKey: newToken, beforeKey: "x"}, tokens{now: newToken}},
+		"one":                 {newToken, true},
+		"nothing":             {"", false},
+		"one too short":       {"secret", false},
+		"one with a slash":    {newToken + "/", false},
+		"one with a line end": {newToken + "\n", false},
+		"too long a one":      {strings.Repeat("n", 65), false},
 	} {
-		s := &corev1.Secret{Data: map[string][]byte{}}
-		for k, v := range c.data {
-			s.Data[k] = []byte(v)
-		}
-		got := tokensIn(s)
-		if got != c.want {
-			t.Errorf("%s: %+v", name, got)
-		}
-		if again := tokensIn(&corev1.Secret{Data: got.data()}); again != got {
-			t.Errorf("%s: written and read %+v", name, again)
+		if got := usable(c.token); got != c.want {
+			t.Errorf("%s is usable: %t", name, got)
 		}
 	}
 }
@@ -152,7 +98,7 @@ func (b *bearers) after(d time.Duration) {
 				b.Fatalf("what is written is not taken")
 			}
 		}
-		next, err := b.writer.Next(b.ctx, b.written)
+		next, err := b.writer.Next()
 		if err == nil {
 			b.written = []string{next, next}
 		}
@@ -189,9 +135,8 @@ func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
 		if second == first || !b.server.Takes(first) {
 			t.Error("the lost Secret brings a new token; the old one is taken as long as API servers may use it")
 		}
-		// Processes that begin now know both.
-		if late := b.begin(false); !late.Takes(first) || !late.Takes(second) {
-			t.Error("a process that begins in the middle does not take both")
+		if late := b.begin(false); !late.Takes(second) {
+			t.Error("a process that begins in the middle does not take the new one")
 		}
 		b.after(time.Minute)
 		if b.is() != second || b.server.Takes(first) {
@@ -200,14 +145,16 @@ func TestTokenWhoseSecretIsLostIsReplaced(t *testing.T) {
 	})
 }
 
-func TestSecretWithoutATokenIsFixed(t *testing.T) {
+// TestSecretWithoutATokenChangesNothing: a broken Secret is no reason to take no requests.
+func TestSecretWithoutATokenChangesNothing(t *testing.T) {
 	withTokens(t, func(b *bearers) {
 		b.after(time.Second)
+		first := b.is()
 		b.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: path, namespace: weir}, data: {token: "+
 			base64.StdEncoding.EncodeToString([]byte("x"))+"}}")
 		b.after(time.Second)
-		if late := b.begin(false); !late.Takes(b.is()) {
-			t.Error("a process that begins now does not know it")
+		if b.is() != first {
+			t.Error("another token is written")
 		}
 	})
 }
@@ -220,7 +167,7 @@ func TestServerWithoutASecretTakesNothing(t *testing.T) {
 		if server.Takes("") || server.Takes(oldToken) {
 			t.Error("takes what nobody has given it")
 		}
-		if _, err := server.Next(ctx, nil); err == nil || err.Error() != "waiting for Secret weir/path" {
+		if _, err := server.Next(); err == nil || err.Error() != "waiting for Secret weir/path" {
 			t.Errorf("error %v", err)
 		}
 		if b.api.Get("secrets/weir/path") != nil {
@@ -238,5 +185,43 @@ func TestTokensMayBeInThePathOfAService(t *testing.T) {
 		if token := freshToken(); len(validation.IsDNS1123Label(token)) > 0 || !usable(token) {
 			t.Fatalf("token %q: %v, usable: %t", token, validation.IsDNS1123Label(token), usable(token))
 		}
+	}
+}
+
+// The API server tells clients the token in errors about a webhook that it does not reach, so the
+// token makes no seal.
+func TestSealIsThatOfWhoKnowsTheKey(t *testing.T) {
+	key, other := strings.Repeat("k", 26), strings.Repeat("x", 26)
+	weir := holding(tokens{now: newToken, before: oldToken, seal: key})
+	seal := func(have tokens) string {
+		s, _ := holding(have).Seal("text")
+		return s
+	}
+	for name, c := range map[string]struct {
+		seal string
+		want bool
+	}{
+		"one's own":                            {seal(*weir.have.Load()), true},
+		"of a process with another token":      {seal(tokens{now: oldToken, seal: key}), true},
+		"of who knows another key":             {seal(tokens{now: newToken, seal: other}), false},
+		"with the token":                       {seal(tokens{now: newToken, seal: newToken}), false},
+		"with the token before":                {seal(tokens{now: newToken, seal: oldToken}), false},
+		"of before there was a key of its own": {seal(tokens{now: newToken}), false},
+		"none":                                 {"", false},
+		"half of one":                          {seal(*weir.have.Load())[:32], false},
+		"the key itself":                       {key, false},
+	} {
+		if got := weir.Sealed("text", c.seal); got != c.want {
+			t.Errorf("a seal %s is taken: %t", name, got)
+		}
+	}
+	if weir.Sealed("texts", seal(*weir.have.Load())) {
+		t.Error("the seal of another text is taken")
+	}
+	if _, ok := holding(tokens{now: newToken}).Seal("text"); ok || holding(tokens{now: newToken}).Sealed("text", "") {
+		t.Error("who knows no key seals")
+	}
+	if strings.Contains(seal(*weir.have.Load()), key) {
+		t.Error("the seal tells the key")
 	}
 }

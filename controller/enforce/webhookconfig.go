@@ -63,8 +63,8 @@ type WebhookTarget struct {
 
 // Tokener provides the token with which the paths begin.
 type Tokener interface {
-	// Next returns the token to write; written are the tokens in the configurations now.
-	Next(ctx context.Context, written []string) (string, error)
+	// Next returns the token to write.
+	Next() (string, error)
 	// Changed returns a channel that is closed at the next change.
 	Changed() <-chan struct{}
 }
@@ -230,7 +230,7 @@ func (c *configurator) called(ctx context.Context) (called, error) {
 	if err != nil {
 		return called{}, fmt.Errorf("the webhook's CA is not known: %w", err)
 	}
-	token, err := c.target.Token.Next(ctx, written.Tokens)
+	token, err := c.target.Token.Next()
 	if err != nil {
 		return called{}, fmt.Errorf("the token of the webhook's paths is not known: %w", err)
 	}

@@ -73,7 +73,7 @@ var (
 			{"weir-controller", "patch", "", "configmaps", namespace, "weir-file-policies"},
 			{"weir-controller", "get", "", "services", namespace, "weir-webhook"},
 			{"weir-controller", "update", "", "secrets", namespace, "weir-ca"},
-			{"weir-controller", "update", "", "secrets", namespace, "weir-webhook-token"},
+			{"weir-controller", "watch", "", "secrets", namespace, "weir-webhook-token"},
 			{"weir-webhook", "watch", "example.com", "anything", "", ""},
 			{"weir-webhook", "create", "", "events", "default", ""},
 			{"weir-webhook", "patch", "", "events", "default", ""},

@@ -35,8 +35,8 @@ func (s *story) certificateRotation() {
 	st.unharmed()
 }
 
-// certManager: the same chart with certificates of cert-manager. Neither the switch, nor that one
-// is lost and issued again, nor the way back refuses a request.
+// certManager: the same chart with certificates of cert-manager. Neither the switch nor the way back
+// refuses a request.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")
@@ -51,14 +51,6 @@ func (s *story) certManager() {
 	st.flowing(50)
 	st.unharmed()
 
-	st = s.stream()
-	st.flowing(20)
-	before = s.served()
-	// A certificate whose Secret is gone is issued again.
-	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")
-	s.until("the renewed certificate is served", s.another(before))
-	st.flowing(50)
-	st.unharmed()
 	s.backToOwnCA()
 }
 

@@ -37,10 +37,6 @@
 {{- if eq $c.type "self" }}
 - --webhook-certificates=self
 - --webhook-cert-secret={{ .Release.Namespace }}/{{ $c.self.secretName }}
-{{- else if eq $c.type "certManager" }}
-- --webhook-certificates=cert-manager
-- --webhook-cert-secret={{ .Release.Namespace }}/{{ $c.certManager.secretName }}
-- --webhook-cert-issuer={{ $c.certManager.issuer.kind }}/{{ $c.certManager.issuer.name | default "weir-self-signed" }}
 {{- else }}
 - --webhook-certificates=files
 - --webhook-cert-dir=/etc/weir/certificates
@@ -55,7 +51,7 @@
 
 {{- define "weir.volumeMounts" -}}
 - {name: policies, mountPath: /etc/weir/policies, readOnly: true}
-{{- if eq .Values.certificates.type "provided" }}
+{{- if ne .Values.certificates.type "self" }}
 - {name: certificates, mountPath: /etc/weir/certificates, readOnly: true}
 {{- end }}
 {{- end }}
@@ -63,9 +59,9 @@
 {{- define "weir.volumes" -}}
 - name: policies
   configMap: {name: weir-policies}
-{{- if eq .Values.certificates.type "provided" }}
+{{- if ne .Values.certificates.type "self" }}
 - name: certificates
-  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" .Values.certificates.provided.secretName | quote }}}
+  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" (include "weir.certificateSecret" .) | quote }}}
 {{- end }}
 {{- end }}
 

@@ -44,11 +44,11 @@ the name is not known when it decides.
 {{- define "weir.certificateRules" -}}
 {{- $c := .root.Values.certificates -}}
 {{- if eq .component "controller" }}
-# The token that the webhook's paths begin with: by it the webhook knows the API server. It is made, and replaced.
+# The token that the webhook's paths begin with: by it the webhook knows the API server. It is made if there is none.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames: [weir-webhook-token]
-  verbs: [get, list, watch, update]
+  verbs: [get, list, watch]
 {{- if ne $c.type "self" }}
 - apiGroups: [""]
   resources: [secrets]
@@ -70,22 +70,6 @@ the name is not known when it decides.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
-{{- else if eq $c.type "certManager" }}
-{{- if eq .component "controller" }}
-# The Certificate that cert-manager is asked for.
-- apiGroups: [cert-manager.io]
-  resources: [certificates]
-  resourceNames: [weir-webhook]
-  verbs: [get, patch]
-- apiGroups: [cert-manager.io]
-  resources: [certificates]
-  verbs: [create]
-{{- end }}
-# The Secret that cert-manager writes.
-- apiGroups: [""]
-  resources: [secrets]
-  resourceNames: [{{ $c.certManager.secretName | quote }}]
-  verbs: [get, list, watch]
 {{- end }}
 {{- end }}
 
