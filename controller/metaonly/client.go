@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,9 +66,8 @@ func (c *client) Resource(kind schema.GroupVersionResource) metadata.Getter {
 
 type getter struct {
 	metadata.Getter
-	client  *client
-	kind    schema.GroupVersionResource
-	unknown atomic.Bool // a list was not understood
+	client *client
+	kind   schema.GroupVersionResource
 }
 
 // Watch implements metadata.ResourceInterface.

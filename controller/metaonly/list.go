@@ -2,7 +2,6 @@ package metaonly
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
@@ -26,8 +24,9 @@ const (
 // prefix begins what the API server sends as protobuf.
 var prefix = []byte("k8s\x00")
 
-// acceptList asks for a list in what this package reads, and for nothing else.
-const acceptList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+// acceptList asks for metadata alone; plain JSON is for servers that have nothing else.
+const acceptList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // mostHeader and mostObject bound, in bytes, what is in memory of a list at a time: its type or
 // metadata, and one object. The API server stores no object of a tenth of that.
@@ -38,26 +37,19 @@ const mostRead = 32 << 10
 
 var partialList = runtime.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: "PartialObjectMetadataList"}
 
-var (
-	// errOther says that the answer is not such a list. No object of it was passed on.
-	errOther = errors.New("the list is not what was asked for")
-	// errUnknown says that the list is not understood.
-	errUnknown = errors.New("the list is not understood")
-)
+// errUnknown says that a list is not understood.
+var errUnknown = errors.New("the list is not understood")
 
 // Page reads one page of a list and passes each object to each as it comes. It returns the metadata
 // of the list: its version, and where it continues. If it returns an error, each may have had some
 // of the objects.
 //
-// client-go reads the page, as a whole, if kind does not come from New, if the API server does not
-// send protobuf, or if a page of the kind was not understood before.
+// client-go reads the page, as a whole, if kind does not come from New.
 func Page(
 	ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
 ) (metav1.ListMeta, error) {
-	if g, ok := kind.(*getter); ok && !g.unknown.Load() {
-		if m, err := g.page(ctx, o, each); !errors.Is(err, errOther) {
-			return m, err
-		}
+	if g, ok := kind.(*getter); ok {
+		return g.page(ctx, o, each)
 	}
 	list, err := kind.List(ctx, o)
 	if err != nil {
@@ -74,18 +66,12 @@ func (g *getter) page(
 ) (metav1.ListMeta, error) {
 	// Compression would cost the API server a tenth more.
 	body, err := g.get(g.client.lists, acceptList, o).SetHeader("Accept-Encoding", "identity").Stream(ctx)
-	switch {
-	case apierrors.IsNotAcceptable(err):
-		return metav1.ListMeta{}, errOther
-	case err != nil:
+	if err != nil {
 		return metav1.ListMeta{}, err
 	}
 	defer func() { _ = body.Close() }()
-	m, err := (&reader{in: bufio.NewReaderSize(body, mostRead), each: each}).read()
-	if errors.Is(err, errUnknown) {
-		g.unknown.Store(true)
-	}
-	if err != nil && !errors.Is(err, errOther) {
+	m, err := ReadList(body, each)
+	if err != nil {
 		err = fmt.Errorf("list %s: %w", g.kind.GroupResource(), err)
 	}
 	return m, err
@@ -101,12 +87,8 @@ type reader struct {
 	buffer   []byte // the value that was read last
 }
 
-// read passes on the objects, and returns the metadata of the list.
+// read passes on the objects of what begins with prefix, and returns the metadata of the list.
 func (r *reader) read() (metav1.ListMeta, error) {
-	head, err := r.in.Peek(len(prefix))
-	if err != nil || !bytes.Equal(head, prefix) { // client-go will meet the same error
-		return metav1.ListMeta{}, errOther
-	}
 	_, _ = r.in.Discard(len(prefix)) // cannot fail: they are buffered
 	for isList, whole := false, false; ; {
 		field, n, err := r.next()
@@ -121,7 +103,7 @@ func (r *reader) read() (metav1.ListMeta, error) {
 				isList = is.Unmarshal(r.buffer) == nil && is == partialList
 			}
 		case !isList && !whole:
-			return metav1.ListMeta{}, errOther
+			err = fmt.Errorf("%w: it is not what was asked for", errUnknown)
 		case field == fieldRaw && !whole:
 			err = r.items(r.at + n)
 			whole = true
