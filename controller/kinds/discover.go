@@ -1,7 +1,7 @@
 // Package kinds asks an API server which kinds it serves, and turns the answer into what the graph
 // needs.
 //
-// It has no goroutines. One lock guards the kinds that metrics have labels for.
+// It has no goroutines and no locks.
 package kinds
 
 import (

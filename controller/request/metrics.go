@@ -8,15 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // metrics are the metrics of requests.
 type metrics struct {
 	requests *prometheus.HistogramVec
 	deletes  *prometheus.CounterVec
-	labels   kinds.Labels
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -47,6 +44,5 @@ func (m *metrics) request(verb string, err error, latency time.Duration) {
 
 // deleted counts a DELETE of one object.
 func (m *metrics) deleted(kind schema.GroupResource, o Outcome) {
-	kind = m.labels.Of(kind)
 	m.deletes.WithLabelValues(kind.Group, kind.Resource, string(o)).Inc()
 }
