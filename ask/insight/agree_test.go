@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // ownersThere are the owners of an object that count, and are not being deleted in a way that lets
@@ -69,7 +71,7 @@ func TestWhyAndPlanAgree(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Log(w.Graph.Dump())
+			t.Log(script.Dump(w.Graph))
 		}
 	}
 	eachSeed(t, try)
@@ -108,7 +110,7 @@ func TestWhyAndOrphansAgree(t *testing.T) {
 			}
 			awaited := strings.Contains(a.Causes[0].What, "being deleted foreground")
 			if fates[uid] != want && (!awaited || fates[uid] != "") {
-				t.Errorf("%s: among the orphans with the fate %q, and why says: %s\n%s", uid, fates[uid], a.Causes[0].What, w.Graph.Dump())
+				t.Errorf("%s: among the orphans with the fate %q, and why says: %s\n%s", uid, fates[uid], a.Causes[0].What, script.Dump(w.Graph))
 			}
 		}
 	})
@@ -173,7 +175,7 @@ func TestTreeLeavesNothingOut(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Log(w.Graph.Dump())
+			t.Log(script.Dump(w.Graph))
 		}
 	})
 }

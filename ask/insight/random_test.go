@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 var (
@@ -267,7 +268,7 @@ func TestPlanIsWhatACollectorDoes(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("before:\n%s\nplan:\n%s\nplayed:\n%s", w.Graph.Dump(), drawnPlan(t, p), c.Graph.Dump())
+			t.Logf("before:\n%s\nplan:\n%s\nplayed:\n%s", script.Dump(w.Graph), drawnPlan(t, p), script.Dump(c.Graph))
 		}
 		for _, uid := range planned.Graph.UIDs() {
 			if a := planned.Graph.Decide(uid); a.Request() {

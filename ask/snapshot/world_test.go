@@ -150,9 +150,6 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 		if diff := cmp.Diff(answers(t, again.world), answers(t, kept)); diff != "" {
 			t.Fatalf("step %d, namespace %q (-made anew +kept):\n%s", step, namespace, diff)
 		}
-		if err := kept.Graph.Check(); err != nil {
-			t.Fatalf("step %d: %v", step, err)
-		}
 		compared++
 		if len(c.worlds) == before && was[c.worlds[len(c.worlds)-1]] {
 			same++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // TestGraphOfManyThatWentIsRightAndSmall: where most of 60,000 objects come and go three times, in
@@ -27,7 +28,7 @@ func TestGraphOfManyThatWentIsRightAndSmall(t *testing.T) {
 			g.Apply(graph.Observed{Object: o})
 		}
 	}
-	want, before := g.Dump(), heapInUse()
+	want, before := script.Dump(g), heapInUse()
 	for round := range 3 {
 		var comes []*graph.Object
 		for n := range branches {
@@ -58,7 +59,7 @@ func TestGraphOfManyThatWentIsRightAndSmall(t *testing.T) {
 		if err := g.Check(); err != nil {
 			t.Fatalf("seed %d, round %d, empty: %v", seed, round, err)
 		}
-		if have := g.Dump(); have != want {
+		if have := script.Dump(g); have != want {
 			t.Fatalf("seed %d, round %d: what is left is not as it was", seed, round)
 		}
 		after := heapInUse()

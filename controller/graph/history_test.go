@@ -45,7 +45,7 @@ func newHistory() *history {
 func (h *history) each(ev graph.Event) []types.UID {
 	original, was := h.Graph, ""
 	if cloned := h.events%40 == 20; cloned {
-		was = original.Dump()
+		was = script.Dump(original)
 		h.Graph = original.Clone() // which takes its place: all that comes is held against the model
 	}
 	dirty := h.Graph.Apply(ev)
@@ -55,7 +55,7 @@ func (h *history) each(ev graph.Event) []types.UID {
 		h.broken = h.whatIsBroken(dirty)
 	}
 	if h.broken == "" && h.Graph != original {
-		if diff := cmp.Diff(was, original.Dump()); diff != "" {
+		if diff := cmp.Diff(was, script.Dump(original)); diff != "" {
 			h.broken = "what happens to a clone shows in the original:\n" + diff
 		} else if err := original.Check(); err != nil {
 			h.broken = "a clone was changed, and an invariant of the original: " + err.Error()

@@ -2,9 +2,7 @@ package graph
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -175,53 +173,6 @@ func (g *Graph) Stats() Stats {
 		return cmp.Compare(a.GroupResource().String(), b.GroupResource().String())
 	})
 	return st
-}
-
-// Dump returns the whole graph as text, one line an object, in a stable order.
-func (g *Graph) Dump() string {
-	views, _ := g.Views(0, g.nodes.used)
-	slices.SortFunc(views, func(a, b View) int {
-		return cmp.Or(cmp.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
-	})
-	var b strings.Builder
-	for _, v := range views {
-		b.WriteString(v.String())
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-func (v View) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s uid=%s rv=%s", v.Ref, v.UID, v.ResourceVersion)
-	switch {
-	case v.Foreground:
-		b.WriteString(" foreground")
-	case v.Orphaning:
-		b.WriteString(" orphaning")
-	case v.Deleting:
-		b.WriteString(" deleting")
-	}
-	if v.Ruled != "" {
-		fmt.Fprintf(&b, " ruled=%s", v.Ruled)
-	}
-	if v.Accepted {
-		b.WriteString(" accepted")
-	}
-	if len(v.Finalizers) > 0 {
-		fmt.Fprintf(&b, " finalizers=%s", strings.Join(v.Finalizers, ","))
-	}
-	if v.Dependents > 0 {
-		fmt.Fprintf(&b, " dependents=%d blocking=%d", v.Dependents, v.Blocking)
-	}
-	for _, o := range v.Owners {
-		block := ""
-		if o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion {
-			block = " blocking"
-		}
-		fmt.Fprintf(&b, " <- %s %s uid=%s (%s%s)", o.Kind, o.Name, o.UID, o.Verdict, block)
-	}
-	return b.String()
 }
 
 // Shows reports whether the graph has an object exactly like this, its resourceVersion aside: a

@@ -54,13 +54,13 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 	case "decide":
 		return r.decide(words)
 	case "dump":
-		return r.Graph.Dump(), nil
+		return Dump(r.Graph), nil
 	case "dot":
 		return r.dot(words)
 	case "stats":
 		return r.stats(), nil
 	case "check":
-		if err := r.Graph.Check(); err != nil {
+		if err := Check(r.Graph); err != nil {
 			return "", err
 		}
 		return "ok\n", nil

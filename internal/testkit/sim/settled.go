@@ -123,7 +123,7 @@ func (w *cluster) agrees() error {
 		if got := c.graph.Stats().Objects; got != n {
 			return fmt.Errorf("%s has %d objects, the server %d", c.name, got, n)
 		}
-		if err := c.graph.Check(); err != nil {
+		if err := script.Check(c.graph); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (w *cluster) replays() error {
 			return fmt.Errorf("replay %q: %w", line, err)
 		}
 	}
-	if got, want := r.Graph.Dump(), w.leader.graph.Dump(); got != want {
+	if got, want := script.Dump(r.Graph), script.Dump(w.leader.graph); got != want {
 		return fmt.Errorf("the replay has another end:\n%s\nnot\n%s", got, want)
 	}
 	return nil
