@@ -108,7 +108,7 @@ func (in *interner[K]) clone() interner[K] {
 
 func (t *tombstones) clone() tombstones {
 	c := *t
-	c.keys, c.nonCanonical, c.ring = maps.Clone(t.keys), maps.Clone(t.nonCanonical), slices.Clone(t.ring)
+	c.slots, c.ring = maps.Clone(t.slots), slices.Clone(t.ring)
 	return c
 }
 
