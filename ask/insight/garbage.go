@@ -66,7 +66,7 @@ func (w *World) alsoDeleted(v *graph.View, e Enforcement) (n int) {
 	if e.Propagation == metav1.DeletePropagationOrphan {
 		return 0
 	}
-	counted, _ := w.Graph.Cascade(v.UID, e.Keeps)
+	counted, _, _ := w.Graph.Cascade(graph.Search{UID: v.UID, Kept: e.Keeps}, 0)
 	for _, f := range counted {
 		n += f.Count
 	}

@@ -258,7 +258,7 @@ func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionStat
 	complete := false
 	s.store.Read(func(g *graph.Graph) {
 		var all []graph.Counted
-		all, complete = g.Cascade(o.UID, e.Keeps)
+		all, complete, _ = g.Cascade(graph.Search{UID: o.UID, Kept: e.Keeps}, 0)
 		for _, f := range all {
 			to.goes += f.Count
 		}

@@ -293,7 +293,7 @@ func BenchmarkCascade(b *testing.B) {
 	g := bigGraph()
 	b.Run("hundred", func(b *testing.B) {
 		for b.Loop() {
-			if f, ok := g.Cascade(uuid(7<<20), nil); !ok || f[0].Count != perOwner {
+			if f, ok, _ := g.Cascade(graph.Search{UID: uuid(7 << 20)}, 0); !ok || f[0].Count != perOwner {
 				b.Fatal(f, ok)
 			}
 		}
@@ -323,7 +323,7 @@ func BenchmarkCascade(b *testing.B) {
 			}})
 		}
 		for b.Loop() {
-			if f, ok := g.Cascade(uuid(1), nil); !ok || f[0].Count != 100_000 {
+			if f, ok, _ := g.Cascade(graph.Search{UID: uuid(1)}, 0); !ok || f[0].Count != 100_000 {
 				b.Fatal(f, ok)
 			}
 		}

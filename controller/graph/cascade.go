@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Counted is a number of objects of one kind, with a few of their names.
@@ -19,24 +18,6 @@ type Counted struct {
 // someNames is how many names of a kind are shown.
 const someNames = 3
 
-// Cascade counts what would also be deleted if an object is deleted with its dependents: every
-// object that depends on it and has no reference left that keeps it (see stays). Dependents of kept
-// kinds lose their reference to the object, and stay if they have no other; further down all are
-// deleted. Objects that own each other keep each other, as for a collector. A namespace among what
-// goes takes its contents with it, and a definition its objects. What the object itself contains is
-// not counted: Filled and Instances do that.
-//
-// The names are the first three. It returns false if there may be more: the object is not in the
-// graph, or a kind that may hold dependents is not listed yet. Kinds that fail to list, or may not
-// be listed, do not matter for that.
-//
-// The cost is a step for each reference of what would be deleted or would lose an owner; with a
-// definition among it, a step for each object in the graph.
-func (g *Graph) Cascade(uid types.UID, kept func(schema.GroupResource) bool) ([]Counted, bool) {
-	counted, known, _ := g.CascadeWithin(Search{UID: uid, Kept: kept}, 0)
-	return counted, known
-}
-
 // Goes returns the object of a Search and what goes with it, each as the graph saw it last. For the
 // namespace of a Search that includes what Kubernetes itself puts there.
 func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
@@ -44,8 +25,8 @@ func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 	if entryID == 0 || g.entries.at(entryID).node == 0 {
 		return nil, false
 	}
-	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{},
-		usual: s.Namespace != ""}
+	f := g.simulate(s, 0)
+	f.usual = s.Namespace != ""
 	all = []Ref{g.refOf(g.entries.at(entryID).node)}
 	f.found = func(id uint32) {
 		f.addContents(g.nodes.at(id))
@@ -54,18 +35,28 @@ func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 	return all, f.play(s)
 }
 
-// CascadeWithin is Cascade for all that a Search says. It stops after most references, and cut is
-// true then; 0 is no bound.
-func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut bool) {
+// Cascade counts what would also be deleted with a Search: every object that depends on it and has
+// no reference left that keeps it (see stays). Dependents of kept kinds lose their reference to the
+// object, and stay if they have no other; further down all are deleted. Objects that own each other
+// keep each other, as for a collector. A namespace among what goes takes its contents with it, and a
+// definition its objects. What the object itself contains is not counted: Filled and Instances do
+// that.
+//
+// The names are the first three. known is false if there may be more: the object is not in the
+// graph, or a kind that may hold dependents is not listed yet. Kinds that fail to list, or may not
+// be listed, do not matter for that. It stops after most references, and cut is true then; 0 is no
+// bound.
+//
+// The cost is a step for each reference of what would be deleted or would lose an owner; with a
+// definition among it, a step for each object in the graph.
+func (g *Graph) Cascade(s Search, most int) (all []Counted, known, cut bool) {
 	entryID := g.find(s.UID)
 	alone := s.Namespace == "" && s.Instances.Empty()
 	if alone && (entryID == 0 || g.entries.at(entryID).node == 0) {
 		return nil, false, false
 	}
-	f := cascade{
-		g: g, root: entryID, most: most, namespace: g.namespaces.ids[s.Namespace], kept: s.Kept,
-		keeps: map[uint32]bool{}, left: map[uint32]int32{}, counted: map[uint32]*Counted{},
-	}
+	f := g.simulate(s, most)
+	f.namespace, f.counted = g.namespaces.ids[s.Namespace], map[uint32]*Counted{}
 	f.found = func(id uint32) { f.addContents(g.nodes.at(id)) }
 	if alone {
 		f.namespace = g.nodes.at(g.entries.at(entryID).node).namespace
@@ -74,10 +65,17 @@ func (g *Graph) CascadeWithin(s Search, most int) (all []Counted, known, cut boo
 	return f.sorted(), known && !f.spent(), f.spent()
 }
 
+// simulate returns a deletion that has not begun.
+func (g *Graph) simulate(s Search, most int) *cascade {
+	return &cascade{
+		g: g, root: g.find(s.UID), kept: s.Kept, most: most, keeps: map[uint32]bool{}, left: map[uint32]int32{},
+	}
+}
+
 // play marks as deleted what a Search says, and all that goes with it. known is false if there may
 // be more: a kind is not listed yet, or the object is not in the graph and something depends on it.
 func (f *cascade) play(s Search) (known bool) {
-	onlyNamespaced := f.g.begin(f, f.root)
+	onlyNamespaced := f.beginRoot()
 	if !s.Instances.Empty() {
 		f.instances(s.Instances)
 	}

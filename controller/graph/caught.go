@@ -21,8 +21,7 @@ type Caught struct {
 func (g *Graph) Catch(
 	uid types.UID, kept, wanted func(schema.GroupResource) bool, most int,
 ) (caught []Caught, complete bool) {
-	entryID := g.find(uid)
-	f := cascade{g: g, root: entryID, kept: kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
+	f := g.simulate(Search{UID: uid, Kept: kept}, most)
 	want := map[uint32]bool{} // by slot
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
@@ -35,10 +34,9 @@ func (g *Graph) Catch(
 			caught = append(caught, g.caught(id))
 		}
 	}
-	onlyNamespaced := g.begin(&f, entryID)
-	f.run()
+	known := f.play(Search{})
 	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
-	return caught, !f.spent() && g.knows(entryID, onlyNamespaced)
+	return caught, known && !f.spent()
 }
 
 func (g *Graph) caught(id uint32) Caught {
@@ -46,15 +44,15 @@ func (g *Graph) caught(id uint32) Caught {
 	return Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind}
 }
 
-// begin begins a cascade with an object, and reports whether only namespaced objects can depend on
-// it.
-func (g *Graph) begin(f *cascade, entryID uint32) (onlyNamespaced bool) {
-	if entryID == 0 {
+// beginRoot begins with the object that is deleted, and reports whether only namespaced objects can
+// depend on it.
+func (f *cascade) beginRoot() (onlyNamespaced bool) {
+	if f.root == 0 {
 		return true
 	}
 	onlyNamespaced = true
-	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
-		onlyNamespaced = onlyNamespaced && g.slots[g.nodes.at(id).slot].Namespaced
+	for id := f.g.entries.at(f.root).node; id != 0; id = f.g.next(id) {
+		onlyNamespaced = onlyNamespaced && f.g.slots[f.g.nodes.at(id).slot].Namespaced
 		f.begin(id)
 	}
 	return onlyNamespaced
@@ -114,8 +112,7 @@ type Search struct {
 // The cost is that of Cascade, plus a step for each object in the graph with Instances, and for
 // each object in a namespace that goes.
 func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
-	entryID := g.find(s.UID)
-	f := cascade{g: g, root: entryID, kept: s.Kept, keeps: map[uint32]bool{}, left: map[uint32]int32{}, most: most}
+	f := g.simulate(s, most)
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
 		f.addContents(n)

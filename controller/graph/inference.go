@@ -25,12 +25,6 @@ var conclusionNames = [...]string{"asked", "owner-not-found", "definition-gone",
 
 func (c Conclusion) String() string { return conclusionNames[c] }
 
-// ParseConclusion is the reverse of String; false if there is no such conclusion.
-func ParseConclusion(s string) (Conclusion, bool) {
-	i := slices.Index(conclusionNames[:], s)
-	return Conclusion(max(i, 0)), i >= 0
-}
-
 // Inference is what a delete rests on if no owner was seen to be deleted. It is zero if one was.
 type Inference struct {
 	Conclusion Conclusion
@@ -156,7 +150,8 @@ func (g *Graph) Weigh(most int, uids ...types.UID) ([]Counted, bool) {
 // weigh is Weigh, and shows each node that it visits. It does not visit the contents that it
 // counts.
 func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, bool) {
-	f := cascade{g: g, most: most, left: map[uint32]int32{}, counted: map[uint32]*Counted{}}
+	f := g.simulate(Search{}, most)
+	f.counted = map[uint32]*Counted{}
 	f.found = func(id uint32) {
 		n := g.nodes.at(id)
 		f.countContents(n)

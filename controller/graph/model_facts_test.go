@@ -196,7 +196,7 @@ func (h *history) whichFactIsWrong(uids []types.UID) string {
 	kept := func(kind schema.GroupResource) bool {
 		return turn%3 == 1 && kind == podKind || turn%3 == 2 && kind == mapKind
 	}
-	got, ok := h.Graph.Cascade(uid, kept)
+	got, ok, _ := h.Graph.Cascade(graph.Search{UID: uid, Kept: kept}, 0)
 	want, wantOK := h.model.cascade(uid, kept)
 	if ok != wantOK || !gocmp.Equal(want, got) {
 		return fmt.Sprintf("what would be deleted with %s, event %d (known %t, model %t) (-model +graph):\n%s",

@@ -33,7 +33,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 			read(func(g *graph.Graph) {
 				var counted []graph.Counted
 				var cut bool
-				counted, ok, cut = g.CascadeWithin(searchOf(s), mostOfSome+referencesEach*accepted)
+				counted, ok, cut = g.Cascade(searchOf(s), mostOfSome+referencesEach*accepted)
 				also = alsoDeletedOf(counted...)
 				also.Cut = cut
 			})
@@ -57,7 +57,9 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 		},
 		Owner: func(ref policies.OwnerRef, namespace string) (owner policies.Owner) {
 			read(func(g *graph.Graph) {
-				owner = ownerOf(g.Owner(metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID}, namespace))
+				owner = ownerOf(g.Owner(metav1.OwnerReference{
+					APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID,
+				}, namespace))
 			})
 			return owner
 		},
@@ -121,7 +123,8 @@ func searchOf(s policies.Search) graph.Search {
 func caughtOf(found []graph.Caught) (out []policies.Caught) {
 	for _, f := range found {
 		out = append(out, policies.Caught{
-			Resource: f.Kind.WithVersion(f.Version), Kind: schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},
+			Resource:  f.Kind.WithVersion(f.Version),
+			Kind:      schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},
 			Namespace: f.Namespace, Name: f.Name, UID: f.UID,
 		})
 	}

@@ -98,7 +98,7 @@ func (r *Runner) cascade(words []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("most: %w", err)
 	}
-	f, ok, cut := r.Graph.CascadeWithin(s, most)
+	f, ok, cut := r.Graph.Cascade(s, most)
 	if cut {
 		return "at least\n" + counted(f, true), nil
 	}

@@ -29,9 +29,11 @@ func collecting(words []string) ([]graph.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := graph.ParseConclusion(said[2])
-	if !ok {
-		return nil, fmt.Errorf("%q is no conclusion", said[2])
+	c := graph.Asked
+	for c.String() != said[2] {
+		if c++; c > graph.ReferenceEdited {
+			return nil, fmt.Errorf("%q is no conclusion", said[2])
+		}
 	}
 	return []graph.Event{graph.Collecting{Kind: kind, UID: types.UID(said[1]), Inference: graph.Inference{Conclusion: c, Owners: owners}}}, nil
 }
