@@ -23,8 +23,8 @@ type controlObject struct {
 }
 
 func asControlObject(v graph.View) controlObject {
-	return controlObject{Group: v.Kind.Group, Version: v.Version, Resource: v.Kind.Resource, Namespace: v.Namespace, Name: v.Name,
-		UID: string(v.UID), Finalizers: v.Finalizers}
+	return controlObject{Group: v.Kind.Group, Version: v.Version, Resource: v.Kind.Resource,
+		Namespace: v.Namespace, Name: v.Name, UID: string(v.UID), Finalizers: v.Finalizers}
 }
 
 // ControlHandler serves programs on this machine. /idle answers whether anything is left to do (see

@@ -24,9 +24,14 @@ func newLoadMetrics(works func() bool, oldest func() time.Duration, l *request.L
 	}
 	return &loadMetrics{
 		works: works, oldest: oldest, limiter: l,
-		age:         desc("weir_queue_oldest_seconds", "The longest time for which an object waits for the collector. Shown by the leader."),
-		concurrency: desc("weir_request_concurrency", "Requests that the collector may have under way at once, which follows how the API server answers. Shown by the leader."),
-		putOff:      desc("weir_objects_put_off", "Objects that wait because requests about their kind hang, are slow, fail, or are answered 429. Only such kinds are shown, by the leader.", "group", "resource"),
+		age: desc("weir_queue_oldest_seconds",
+			"The longest time for which an object waits for the collector. Shown by the leader."),
+		concurrency: desc("weir_request_concurrency",
+			"Requests that the collector may have under way at once, which follows how the API server answers. Shown by "+
+				"the leader."),
+		putOff: desc("weir_objects_put_off",
+			"Objects that wait because requests about their kind hang, are slow, fail, or are answered 429. Only such "+
+				"kinds are shown, by the leader.", "group", "resource"),
 	}
 }
 

@@ -38,6 +38,8 @@ func (c *Controller) Enforced() error {
 	return errNotBegun
 }
 
-var errNoLeader = errors.New("no leader is known: this replica does not lead yet, and has not seen another one renew the leader's Lease")
+var errNoLeader = errors.New("no leader is known: this replica does not lead yet, and has not seen another one " +
+	"renew the leader's Lease")
 
-var errNotBegun = errors.New("this replica leads and has not begun to work: it waits until every kind is listed, and in replace mode until it is known that no other garbage collector works")
+var errNotBegun = errors.New("this replica leads and has not begun to work: it waits until every kind is listed, " +
+	"and in replace mode until it is known that no other garbage collector works")

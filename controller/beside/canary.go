@@ -39,7 +39,9 @@ const (
 
 // Absent is the owner of every canary. An object with no other owner is garbage. The API server
 // chooses uids at random, so no object ever has this one.
-var Absent = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1beta1.CollectorCanaryOwner}
+var Absent = metav1.OwnerReference{
+	APIVersion: "v1", Kind: "ConfigMap", Name: "weir-never-existed", UID: v1beta1.CollectorCanaryOwner,
+}
 
 // Reporter reports to users what the canary shows.
 type Reporter interface {
@@ -92,29 +94,21 @@ func (c *Canary) ref(uid types.UID) graph.Ref {
 	return graph.Ref{Kind: kinds.ConfigMaps, Namespace: c.Namespace, Name: v1beta1.CollectorCanary, UID: uid}
 }
 
-// fate is what has become of a canary.
-type fate uint8
-
-const (
-	stands  fate = iota
-	deleted      // it is gone, or terminates
-	changed      // it is not garbage any more, and shows nothing
-)
-
-// look reads a canary, and returns what has become of it.
-func (c *Canary) look(ctx context.Context, uid types.UID) (fate, error) {
+// look reads a canary, and reports whether it stands: it is there, and does not terminate. One that
+// is not garbage any more shows nothing, which is an error.
+func (c *Canary) look(ctx context.Context, uid types.UID) (stands bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := c.ConfigMaps.Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && (live.UID != uid || live.DeletionTimestamp != nil):
-		return deleted, nil
+		return false, nil
 	case err != nil:
-		return stands, fmt.Errorf("read the canary: %w", err)
+		return true, fmt.Errorf("read the canary: %w", err)
 	case !IsGarbage(live):
-		return changed, nil
+		return true, errChanged
 	}
-	return stands, nil
+	return true, nil
 }
 
 // IsGarbage reports whether any garbage collector would delete an object: its only owner is the one
@@ -135,7 +129,8 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := c.ConfigMaps.Get(ctx, v1beta1.CollectorCanary, metav1.GetOptions{})
-	labels, annotations := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}, map[string]string{}
+	labels := map[string]string{"app.kubernetes.io/name": "weir", "app.kubernetes.io/managed-by": "weir"}
+	annotations := map[string]string{}
 	if c.Collects {
 		labels[v1beta1.CollectsLabel] = "true"
 		annotations[v1beta1.CanaryTimeAnnotation] = c.Stands.String()
@@ -157,9 +152,11 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: v1beta1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent}, Labels: labels, Annotations: annotations,
+			Name: v1beta1.CollectorCanary, OwnerReferences: []metav1.OwnerReference{Absent},
+			Labels: labels, Annotations: annotations,
 		},
-		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; any other garbage collector deletes it, which is how Weir finds out whether one works."},
+		Data: map[string]string{"about": "The owner of this ConfigMap never existed. Weir leaves it alone; " +
+			"any other garbage collector deletes it, which is how Weir finds out whether one works."},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return planted{}, fmt.Errorf("create the canary: %w", err)
@@ -171,7 +168,7 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 // next canary.
 func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 	if live.DeletionTimestamp == nil {
-		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, *metav1.NewPreconditionDeleteOptions(string(live.UID)))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete the canary, which was changed: %w", err)
 		}
@@ -180,24 +177,25 @@ func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, live.UID)
-	if _, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	_, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("take finalizers off the canary: %w", err)
 	}
 	return nil
 }
 
-// goes reads a canary for a time, ever more rarely, and returns what has become of it by the last
+// stands reads a canary for a time, ever more rarely, and reports whether it stands by the last
 // read.
-func (c *Canary) goes(ctx context.Context, uid types.UID, within, first, most time.Duration) (fate, error) {
+func (c *Canary) stands(ctx context.Context, uid types.UID, within, first, most time.Duration) (bool, error) {
 	until := time.Now().Add(within)
 	for every := first; ; every = min(2*every, most) {
 		left := max(0, time.Until(until))
 		if err := await.Pause(ctx, min(every, left)); err != nil {
-			return stands, err
+			return true, err
 		}
-		is, err := c.look(ctx, uid)
-		if err != nil || is != stands || left <= every {
-			return is, err
+		stands, err := c.look(ctx, uid)
+		if err != nil || !stands || left <= every {
+			return stands, err
 		}
 	}
 }
@@ -222,7 +220,7 @@ func (c *Canary) Await(ctx context.Context) error {
 			}
 		case alone:
 			c.other.Store(false)
-			c.metrics.seen(garbage, false)
+			c.metrics.seen(false)
 			c.Log.Info("no other garbage collector works: the canary stands")
 			return nil
 		default:
@@ -244,11 +242,8 @@ func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	is, err := c.goes(ctx, p.uid, c.Stands-time.Since(p.since), firstLook, mostLook)
-	if err == nil && is == changed {
-		err = errChanged
-	}
-	return p.uid, is == stands, err
+	stands, err := c.stands(ctx, p.uid, c.Stands-time.Since(p.since), firstLook, mostLook)
+	return p.uid, stands, err
 }
 
 // Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary
@@ -258,8 +253,8 @@ func (c *Canary) Watch(ctx context.Context) error {
 	for {
 		p, err := c.plant(ctx)
 		if err == nil {
-			var is fate
-			if is, err = c.goes(ctx, p.uid, calmLook, calmLook, calmLook); is == deleted {
+			var stands bool
+			if stands, err = c.stands(ctx, p.uid, calmLook, calmLook, calmLook); !stands {
 				err = c.replant(ctx)
 			}
 		}
@@ -269,7 +264,8 @@ func (c *Canary) Watch(ctx context.Context) error {
 		case errors.Is(err, ErrOther):
 			return err
 		case err != nil:
-			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again", "err", err.Error())
+			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again",
+				"err", err.Error())
 			if await.Pause(ctx, failureRetry) != nil {
 				return nil
 			}
@@ -292,26 +288,30 @@ func (c *Canary) replant(ctx context.Context) error {
 }
 
 // ErrOther says that another garbage collector works.
-var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the only one: " +
-	"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers (* by default), or run weir with --mode companion; " +
+var ErrOther = errors.New("another garbage collector works in this cluster, and in replace mode weir must be the " +
+	"only one: " +
+	"append -garbage-collector-controller,-namespace-controller to kube-controller-manager's --controllers " +
+	"(* by default), or run weir with --mode companion; " +
 	"--beside-builtin has weir collect beside it")
 
 var errChanged = errors.New("the canary was changed while it was looked at")
 
 func (c *Canary) found(uid types.UID, first bool) {
 	c.other.Store(true)
-	c.metrics.seen(garbage, true)
+	c.metrics.seen(true)
 	if !first {
 		return
 	}
-	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)", ErrOther, c.Namespace, v1beta1.CollectorCanary)
+	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)",
+		ErrOther, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(uid), text)
 }
 
 func (c *Canary) cannotTell(err error) {
-	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: %v "+
-		"(weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)", err, c.Namespace, v1beta1.CollectorCanary)
+	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: "+
+		"%v (weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)",
+		err, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(""), text)
 }

@@ -44,18 +44,18 @@ func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error)
 	if err != nil {
 		return was, err
 	}
-	is, err := c.goes(ctx, p.uid, c.every()-time.Since(p.since), firstLook, mostLook)
+	silent, err = c.stands(ctx, p.uid, c.every()-time.Since(p.since), firstLook, mostLook)
 	took := time.Since(p.since)
-	if err != nil || is == changed { // the next one shows it
+	if err != nil {
 		return was, err
 	}
-	silent = is == stands
 	c.metrics.measured(!silent, took)
 	if silent != was {
 		text := "the built-in garbage collector works again"
 		if silent {
-			text = fmt.Sprintf("the built-in garbage collector does not work: ConfigMap %s/%s, whose owner never existed, stands for %s. "+
-				"Garbage stays, and objects that are being deleted in the foreground wait. See the log of kube-controller-manager",
+			text = fmt.Sprintf("the built-in garbage collector does not work: ConfigMap %s/%s, whose owner never existed, "+
+				"stands for %s. Garbage stays, and objects that are being deleted in the foreground wait. "+
+				"See the log of kube-controller-manager",
 				c.Namespace, v1beta1.CollectorCanary, took.Round(time.Second))
 		}
 		c.Log.Info(text)

@@ -21,47 +21,42 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 				"seen. of=unknown is 1 while Weir cannot tell, and collects nothing until it can. Shown in "+
 				"replace mode, by the leader or the one that waits to lead.", "of"),
 		alive: gauge("weir_builtin_collector_alive",
-			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion mode, by the leader."),
+			"1 if the built-in garbage collector deleted the last canary within a minute, else 0. Shown in companion "+
+				"mode, by the leader."),
 		lag: gauge("weir_builtin_collector_lag_seconds",
-			"How long the built-in garbage collector took to delete the last canary, or for how long it has not. Shown in companion mode, by the leader."),
+			"How long the built-in garbage collector took to delete the last canary, or for how long it has not. "+
+				"Shown in companion mode, by the leader."),
 	}
 	reg.MustRegister(m.other, m.alive, m.lag)
 	return m
 }
 
-// What another may do.
-const (
-	garbage = "garbage"
-	unknown = "unknown"
-)
-
 // untold sets whether it is unknown if another collector works.
 func (m *metrics) untold(is bool) {
 	if is {
-		m.other.WithLabelValues(unknown).Set(1)
+		m.other.WithLabelValues("unknown").Set(1)
 	} else {
-		m.other.DeleteLabelValues(unknown)
+		m.other.DeleteLabelValues("unknown")
 	}
 }
 
-func (m *metrics) seen(of string, works bool) {
-	value := 0.0
-	if works {
-		value = 1
-	}
-	m.other.WithLabelValues(of).Set(value)
-}
+// seen sets whether another collector works.
+func (m *metrics) seen(works bool) { m.other.WithLabelValues("garbage").Set(number(works)) }
 
+// measured sets whether the built-in collector works, and how long it took.
 func (m *metrics) measured(alive bool, took time.Duration) {
-	value := 0.0
-	if alive {
-		value = 1
-	}
-	m.alive.WithLabelValues().Set(value)
+	m.alive.WithLabelValues().Set(number(alive))
 	m.lag.WithLabelValues().Set(took.Seconds())
 }
 
 func (m *metrics) forget() {
 	m.alive.Reset()
 	m.lag.Reset()
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
