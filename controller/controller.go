@@ -144,7 +144,7 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) inShadow() {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{
-		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Faults: c.watcher.Faults,
+		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered,
 		Namespaces: c.clients.open.CoreV1().Namespaces(), Late: o.ShadowLate, Report: o.ShadowReport,
 		Registry: o.Registry, Log: o.Log,
 	})
@@ -274,7 +274,9 @@ func (c *Controller) record() error {
 		return fmt.Errorf("make a client for the archive: %w", err)
 	}
 	c.undo = undo.New(undo.Options{Store: c.store, Requester: c.requester, Reporter: c.reporter,
-		Archive: archive.NewStore(client, c.options.Canary), Volumes: c.clients.guarded.CoreV1().PersistentVolumes(), Most: c.options.ArchiveBytes, Registry: c.options.Registry, Log: c.options.Log})
+		Archive: archive.NewStore(client, c.options.Canary), Most: c.options.ArchiveBytes,
+		Volumes:  c.clients.guarded.CoreV1().PersistentVolumes(),
+		Registry: c.options.Registry, Log: c.options.Log})
 	c.jobs = append(c.jobs, c.undo.Run)
 	if c.drainer != nil {
 		c.drainer.Archive = c.undo

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,10 +92,13 @@ func NewFollowing(o Options) (*Following, error) {
 	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {
 		return nil, fmt.Errorf("follow a cluster: %w", err)
 	}
-	if f.watcher, err = follow.New(f.clients.config, f.clients.client, f.store, kinds.Ignored.Union(sets.New(o.Ignored...)), o.Log, o.Registry); err != nil {
+	ignored := kinds.Ignored.Union(sets.New(o.Ignored...))
+	f.watcher, err = follow.New(f.clients.config, f.clients.client, f.store, ignored, o.Log, o.Registry)
+	if err != nil {
 		return nil, err
 	}
-	if f.requester, err = request.New(f.clients.config, f.guarded(f.clients.client), f.limiter, f.watcher.History, o.Registry); err != nil {
+	f.requester, err = request.New(f.clients.config, f.guarded(f.clients.client), f.limiter, f.watcher.History, o.Registry)
+	if err != nil {
 		return nil, err
 	}
 	if f.clients.open, err = kubernetes.NewForConfigAndClient(f.clients.bounded, f.clients.boundedClient); err != nil {
@@ -107,10 +109,8 @@ func NewFollowing(o Options) (*Following, error) {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	f.listen()
-	for _, m := range []prometheus.Collector{follow.NewGraphMetrics(f.store, f.watcher.Follows), follow.NewEndingMetrics(f.store)} {
-		if err := o.Registry.Register(m); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
+	if err := o.Registry.Register(follow.NewGraphMetrics(f.store, f.watcher.Follows)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return f, nil
 }
@@ -122,9 +122,6 @@ func (f *Following) guarded(client *http.Client) *http.Client {
 
 // Follow watches the cluster until ctx ends. Every replica does.
 func (f *Following) Follow(ctx context.Context) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { f.watcher.Tidy(ctx) })
 	f.watcher.Run(ctx)
 	return nil
 }
@@ -132,15 +129,6 @@ func (f *Following) Follow(ctx context.Context) error {
 // FollowKinds watches which kinds the cluster serves, and becomes Follow when all is closed. Until
 // then Facts says of all objects that they are not known.
 func (f *Following) FollowKinds(ctx context.Context, all <-chan struct{}) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		select {
-		case <-all:
-			f.watcher.Tidy(ctx)
-		case <-ctx.Done():
-		}
-	})
 	f.watcher.RunKinds(ctx, all)
 	return nil
 }

@@ -66,7 +66,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	release := w.hangDeletes("secrets")
 	w.delete("of-secrets", background)
 	w.awaitPutOff("secrets")
-	for _, name := range []string{"weir_graph_faults_total", "weir_ending_owners", "weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
+	for _, name := range []string{"weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
 		w.awaitMetrics(name+" is told", func(m weir.Metrics) bool { return m.Has(name) })
 	}
 

@@ -69,7 +69,7 @@ func (f *follower) failed(err error) {
 // it has been behind.
 func (f *follower) again(why string) (list uint64, listed bool, behind time.Duration) {
 	f.mu.Lock()
-	f.due, f.check = f.begun+1, false
+	f.due, f.calm = f.begun+1, false
 	if why != "" {
 		f.behindLocked(why)
 	}
@@ -177,7 +177,7 @@ func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 		return
 	}
 	f.ended = true
-	if f.current == s && time.Until(asked) > time.Second { // again and compare clear f.current
+	if f.current == s && time.Until(asked) > time.Second { // again and relist clear f.current
 		f.breakLocked()
 		if f.contact && ctx.Err() == nil {
 			f.history.lost()
@@ -210,7 +210,7 @@ func (f *follower) unwatched() {
 // watch.
 func (f *follower) breakLocked() {
 	if f.have >= f.due {
-		f.due, f.check = f.have+1, false
+		f.due, f.calm = f.have+1, false
 	}
 }
 

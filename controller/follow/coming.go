@@ -22,17 +22,16 @@ const listPiece = 256
 type coming struct {
 	number  uint64
 	first   bool
+	calm    bool                            // an hourly list, whose objects become work at once
 	objects []*graph.Object                 // the last ones, which the graph does not have yet
 	changed []*metav1.PartialObjectMetadata // those of which listeners are told at its end
 	why     string                          // why it contradicts what was seen; "" if it does not
-	// upTo is the version up to which the graph is compared with the list; 0: it is not.
-	upTo uint64
 }
 
 // open begins a list in the graph.
 func (f *Feed) open(c *coming) {
 	c.objects, c.changed, f.coming = nil, nil, nil
-	f.Store.open(f.Kind, c.upTo == 0)
+	f.Store.open(f.Kind, !c.calm)
 }
 
 // abandon gives up a list that broke off.
@@ -59,9 +58,7 @@ func (f *Feed) take(c *coming, m *metav1.PartialObjectMetadata) {
 // applied.
 func (f *Feed) flush(c *coming) {
 	if c.why == "" {
-		var wrong []fault
-		wrong, c.why = f.Store.listed(c)
-		f.faults(wrong)
+		c.why = f.Store.listed(c)
 	}
 	clear(c.objects) // the graph has copied what it keeps
 	c.objects = c.objects[:0]
@@ -114,9 +111,9 @@ func (s *Store) open(kind schema.GroupResource, hold bool) {
 	s.Apply(graph.ListBegins{Kind: kind})
 }
 
-// listed applies objects of a list. It returns what the graph had wrong, and why the list
-// contradicts what was seen; then it stops.
-func (s *Store) listed(c *coming) (wrong []fault, why string) {
+// listed applies objects of a list. It returns why the list contradicts what was seen; then it
+// stops.
+func (s *Store) listed(c *coming) (why string) {
 	var dirty []types.UID
 	s.mu.Lock()
 	for _, o := range c.objects {
@@ -124,7 +121,6 @@ func (s *Store) listed(c *coming) (wrong []fault, why string) {
 			if why = s.graph.Contradicts(o); why != "" {
 				break
 			}
-			wrong = append(wrong, faultOf(s.graph, o, c.upTo)...)
 		}
 		dirty = append(dirty, s.graph.Apply(graph.Observed{Object: o})...)
 	}
@@ -132,7 +128,7 @@ func (s *Store) listed(c *coming) (wrong []fault, why string) {
 	changed := s.graph.ChangedNamespaces()
 	s.mu.Unlock()
 	s.notify(ending, rest, changed)
-	return wrong, why
+	return why
 }
 
 // complete ends the list of a kind.

@@ -22,8 +22,6 @@ type Feed struct {
 	listeners listeners
 	// level is called with the number of a list that has ended, when the graph has all of it.
 	level func(list uint64)
-	// faults is called with what a list shows that the graph had wrong.
-	faults func([]fault)
 
 	// Reached is the resourceVersion up to which the graph has everything of the kind; 0 if that is
 	// not known.

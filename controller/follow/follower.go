@@ -50,13 +50,13 @@ type follower struct {
 	begun   uint64      // how many lists have begun, which is the number of the last
 	have    uint64      // the list that ended last
 	due     uint64      // the list that has to end before there is a watch
-	check   bool        // the list that is due is compared with the graph: see hourly.go
+	calm    bool        // nothing is wrong with the watch that the list that is due ends: see hourly.go
 	lag     string      // why it is behind; "" if it is not
 	lagAt   time.Time   // since when it is
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
-	current *stream     // the last watch, unless again or compare ended it
+	current *stream     // the last watch, unless again or relist ended it
 	overdue *time.Timer // fires when there has been none for too long
 }
 

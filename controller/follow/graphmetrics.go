@@ -1,29 +1,42 @@
 package follow
 
 import (
+	"sync"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
 
+// mostEnding bounds how many ending owners are observed, and so the cost of a scrape.
+const mostEnding = 4096
+
 // graphMetrics reads the state of the graph when it is scraped.
 type graphMetrics struct {
-	stats   func() graph.Stats
+	store   *Store
 	follows func(schema.GroupResource) bool
 
-	objects, claims, kinds, ending *prometheus.Desc
+	// since says when an ending owner was first seen here: the graph has no clock. The lock guards it.
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+
+	objects, claims, kinds, ending, oldest *prometheus.Desc
 }
 
 // NewGraphMetrics returns the collector of how large and how complete the graph is, for the kinds
-// that are followed.
+// that are followed, and for how long owners have been ending.
 func NewGraphMetrics(s *Store, follows func(schema.GroupResource) bool) *graphMetrics {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &graphMetrics{
-		stats:   s.Stats,
+		store:   s,
 		follows: follows,
+		since:   map[types.UID]time.Time{},
 		objects: desc("weir_graph_objects", "Objects in the ownership graph, by kind.", "group", "resource"),
 		claims: desc("weir_graph_claims",
 			"Distinct owner references, by what they mean. Those that are unresolvable stay so until the cluster or the "+
@@ -33,12 +46,15 @@ func NewGraphMetrics(s *Store, follows func(schema.GroupResource) bool) *graphMe
 				"watch is broken.", "state"),
 		ending: desc("weir_graph_ending_owners",
 			"Owners that are being deleted with foreground or orphan and wait for their dependents."),
+		oldest: desc("weir_ending_owner_oldest_seconds",
+			"The longest time for which this process has seen an owner being deleted with foreground or orphan.",
+			"propagation"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (m *graphMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.objects, m.claims, m.kinds, m.ending} {
+	for _, d := range []*prometheus.Desc{m.objects, m.claims, m.kinds, m.ending, m.oldest} {
 		ch <- d
 	}
 }
@@ -48,7 +64,7 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	st := m.stats()
+	st := m.store.Stats()
 	states := map[string]int{}
 	for s := graph.Listing; s <= graph.Forbidden; s++ {
 		states[s.String()] = 0
@@ -67,4 +83,29 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(m.claims, float64(n), state)
 	}
 	gauge(m.ending, float64(st.Ending))
+	for propagation, age := range m.ages(time.Now()) {
+		gauge(m.oldest, age.Seconds(), string(propagation))
+	}
+}
+
+// ages returns for how long the oldest owners have been ending, and forgets those that have gone.
+func (m *graphMetrics) ages(now time.Time) map[metav1.DeletionPropagation]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []graph.Ending
+	m.store.Read(func(g *graph.Graph) { all = g.Ending(mostEnding) })
+	oldest := map[metav1.DeletionPropagation]time.Duration{
+		metav1.DeletePropagationForeground: 0, metav1.DeletePropagationOrphan: 0,
+	}
+	since := make(map[types.UID]time.Time, len(all))
+	for _, e := range all {
+		at, known := m.since[e.UID]
+		if !known {
+			at = now
+		}
+		since[e.UID] = at
+		oldest[e.Propagation] = max(oldest[e.Propagation], now.Sub(at))
+	}
+	m.since = since
+	return oldest
 }

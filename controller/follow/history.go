@@ -21,8 +21,9 @@ import (
 
 // The reasons why a write is not sent.
 var (
-	ErrNoContact = errors.New("contact with the API server was lost: writes are paused until the kinds are listed again, since its storage may have been restored")
-	ErrRewound   = errors.New("the API server's history went back: what was decided before is void")
+	ErrNoContact = errors.New("contact with the API server was lost: writes are paused until the kinds are listed " +
+		"again, since its storage may have been restored")
+	ErrRewound = errors.New("the API server's history went back: what was decided before is void")
 )
 
 const (

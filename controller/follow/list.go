@@ -42,11 +42,7 @@ func (f *follower) listBegins() *coming {
 	}
 	f.lists.Add(1)
 	f.begun++
-	c := &coming{number: f.begun, first: !f.listed}
-	if f.check {
-		c.upTo = f.Reached.Load()
-	}
-	return c
+	return &coming{number: f.begun, first: !f.listed, calm: f.calm}
 }
 
 // pages reads a list in pages of limit objects, or as a whole if that is 0, and returns its

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,15 +55,4 @@ func (w *Watcher) AwaitLists(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// Tidy frees the memory of the first lists at once. The graph keeps a tenth of what was decoded.
-func (w *Watcher) Tidy(ctx context.Context) {
-	if w.AwaitLists(ctx) {
-		select {
-		case <-time.After(time.Second): // the reflectors drop their lists
-			debug.FreeOSMemory()
-		case <-ctx.Done():
-		}
-	}
 }

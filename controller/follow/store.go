@@ -83,22 +83,16 @@ func (s *Store) notify(ending, rest []types.UID, changed []string) {
 // Decide returns what to do about an object. A lookup counts as under way from here on, so that
 // other dependents of the same owner do not ask too; they are not marked, since they would only
 // wait. A lookup of low priority begins when its turn comes: see DecideLow.
-func (s *Store) Decide(uid types.UID) graph.Action {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.graph.Decide(uid)
-	if a.Verb == graph.Lookup && !a.LowPriority {
-		s.graph.Apply(graph.LookupStarted{Claim: a.Claim})
-	}
-	return a
-}
+func (s *Store) Decide(uid types.UID) graph.Action { return s.decide(uid, false) }
 
 // DecideLow is Decide when the turn of a lookup of low priority has come.
-func (s *Store) DecideLow(uid types.UID) graph.Action {
+func (s *Store) DecideLow(uid types.UID) graph.Action { return s.decide(uid, true) }
+
+func (s *Store) decide(uid types.UID, low bool) graph.Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.graph.Decide(uid)
-	if a.Verb == graph.Lookup {
+	if a.Verb == graph.Lookup && (low || !a.LowPriority) {
 		s.graph.Apply(graph.LookupStarted{Claim: a.Claim})
 	}
 	return a

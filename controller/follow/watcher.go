@@ -46,7 +46,6 @@ type Watcher struct {
 	watches   metadata.Interface // of whole kinds, for the reflectors
 	store     *Store
 	History   *History
-	faults    atomic.Int64 // see hourly.go
 	ignored   sets.Set[schema.GroupResource]
 	log       logr.Logger
 	metrics   *metrics
@@ -241,7 +240,6 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
 	f := &Feed{Kind: gr, Store: w.store, listeners: w.listeners}
-	f.faults = func(found []fault) { f.wrong(w, found) }
 	switch gr {
 	case kinds.APIServices:
 		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }

@@ -28,3 +28,13 @@ func (g *Graph) Contradicts(o *Object) string {
 	}
 	return fmt.Sprintf("%s has resourceVersion %d, and was seen at %d before", nsName(o.Namespace, o.Name), version, seen)
 }
+
+// VersionNumber returns a resourceVersion as a number, which orders the events of one kind; 0 if it
+// is none.
+func VersionNumber(resourceVersion string) uint64 {
+	v, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,6 +174,29 @@ func (g *Graph) Stats() Stats {
 		return cmp.Compare(a.GroupResource().String(), b.GroupResource().String())
 	})
 	return st
+}
+
+// Ending is an owner that is being deleted with foreground or orphan, and is still there.
+type Ending struct {
+	UID         types.UID
+	Propagation metav1.DeletionPropagation
+}
+
+// Ending returns up to most of such owners: those that have their place in the graph for longest, so
+// that a caller that asks again sees the same ones.
+func (g *Graph) Ending(most int) (all []Ending) {
+	for _, id := range slices.Sorted(maps.Keys(g.ending)) {
+		if len(all) == most {
+			break
+		}
+		n := g.nodes.at(id)
+		e := Ending{g.uidOf(n.entry), metav1.DeletePropagationForeground}
+		if n.flags&orphan != 0 {
+			e.Propagation = metav1.DeletePropagationOrphan
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // Shows reports whether the graph has an object exactly like this, its resourceVersion aside: a

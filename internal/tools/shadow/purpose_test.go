@@ -22,7 +22,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{t, New(Options{Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard(), Ready: func() error { return nil }, Faults: func() int { return 0 }})}
+	s := &scene{t, New(Options{Store: follow.NewStore(), Registry: prometheus.NewRegistry(), Log: logr.Discard(), Ready: func() error { return nil }})}
 	s.Store.Apply(
 		graph.Serving{Resources: []graph.Resource{{Group: "", Version: "v1", Versions: []string{"v1"}, Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Deletable: true, Collected: true}}},
 		graph.ListBegins{Kind: configMaps}, graph.ListEnds{Kind: configMaps})

@@ -42,7 +42,7 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Store: follow.NewStore(), Ready: func() error { return nil }, Undiscovered: func() []string { return nil }, Faults: func() int { return 0 }, Namespaces: client.CoreV1().Namespaces(),
+	o := Options{Store: follow.NewStore(), Ready: func() error { return nil }, Undiscovered: func() []string { return nil }, Namespaces: client.CoreV1().Namespaces(),
 		Registry: st.registry, Log: funcr.New(func(_, line string) { st.lines = append(st.lines, line) }, funcr.Options{})}
 	for _, f := range change {
 		f(&o)

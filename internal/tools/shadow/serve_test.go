@@ -16,8 +16,7 @@ import (
 
 func TestTheReportIsServedAsItIsNow(t *testing.T) {
 	listed := errors.New("listing")
-	faults := 0
-	s := New(Options{Store: follow.NewStore(), Ready: func() error { return listed }, Faults: func() int { return faults }, Registry: prometheus.NewRegistry()})
+	s := New(Options{Store: follow.NewStore(), Ready: func() error { return listed }, Registry: prometheus.NewRegistry()})
 	get := func(method string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, httptest.NewRequest(method, report.Path, nil))
@@ -39,8 +38,7 @@ func TestTheReportIsServedAsItIsNow(t *testing.T) {
 	}
 	listed = nil
 	s.ledger.Decided(start, "leaf", action(graph.Delete, "1"), view("1"), true)
-	faults = 2
-	if r := read(); !r.Ready || r.Decisions["delete"]["open"] != 1 || r.Faults != 2 {
+	if r := read(); !r.Ready || r.Decisions["delete"]["open"] != 1 {
 		t.Errorf("then: %+v", r)
 	}
 	if w := get(http.MethodHead); w.Code != http.StatusOK {

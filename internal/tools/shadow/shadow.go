@@ -35,9 +35,6 @@ type Options struct {
 	Ready func() error // returns nil once all kinds have been listed
 	// Undiscovered returns the group versions that do not answer.
 	Undiscovered func() []string
-	// Faults returns how many objects the graph had wrong, as comparisons with the API found.
-	// Decisions that followed from those were wrong, too.
-	Faults func() int
 	// Namespaces reads the namespaces in which nothing moves.
 	Namespaces typedcorev1.NamespaceInterface
 	Late       time.Duration // DefaultLate if 0
@@ -254,12 +251,9 @@ func (s *Shadow) see() {
 
 func (s *Shadow) now() report.Report {
 	ready := s.Ready() == nil
-	faults := s.Faults()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.ledger.Report(time.Now(), ready)
-	r.Faults = faults
-	return r
+	return s.ledger.Report(time.Now(), ready)
 }
 
 func (s *Shadow) report() {

@@ -23,10 +23,6 @@ func (r *Report) Draw(out io.Writer) error {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
 	r.drawUnseen(p)
-	if r.Faults > 0 {
-		p.line("Weir's graph was wrong about %s, which its log names, so the comparison is not reliable.",
-			words.Count(r.Faults, "object", "objects"))
-	}
 	r.drawObjects(p)
 	if of := r.Decisions[Drain]; of != nil {
 		r.drawNamespaces(p, of)

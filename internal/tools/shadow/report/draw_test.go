@@ -38,9 +38,8 @@ func TestReportIsDrawn(t *testing.T) {
 			r.Unseen, r.MoreUnseen = []Unseen{{"widgets.example.com", "it cannot be listed: no answer", 600.5}, {"metrics.k8s.io/v1", "the group does not answer", 900}}, 3
 		}, "Compared for 10m0s, until 2026-11-23T09:00:00Z.\nWeir cannot see the following now, and compares nothing of it:\n" +
 			"  widgets.example.com: it cannot be listed: no answer\n  metrics.k8s.io/v1: the group does not answer\n  and 3 more\n" + none + "No difference.\n"},
-		"the graph was wrong": {func(r *Report) { r.Faults = 2 }, head + "Weir's graph was wrong about 2 objects, which its log names, so the comparison is not reliable.\n" + none + "No difference.\n"},
-		"too much":            {func(r *Report) { r.Forgotten = 4 }, head + none + "4 decisions were not compared, because too many were open.\nNo difference.\n"},
-		"too many writes":     {func(r *Report) { r.ForgottenWrites = 3 }, head + none + "3 writes of owner references were not recorded, because there were too many at once: a difference that one of them caused is not shown as on purpose.\nNo difference.\n"},
+		"too much":        {func(r *Report) { r.Forgotten = 4 }, head + none + "4 decisions were not compared, because too many were open.\nNo difference.\n"},
+		"too many writes": {func(r *Report) { r.ForgottenWrites = 3 }, head + none + "3 writes of owner references were not recorded, because there were too many at once: a difference that one of them caused is not shown as on purpose.\nNo difference.\n"},
 		"objects": {func(r *Report) {
 			r.Decisions = map[string]map[string]int{"release": {Withdrawn: 2}, "delete": {Done: 3, Withdrawn: 1, Late: 5, "open": 4}}
 			r.Deletes = map[string]int{Sooner: 6, Others: 7, Kept: 8}
@@ -143,7 +142,7 @@ func (f *full) Write(p []byte) (int, error) {
 // TestReportThatCannotBeWrittenIsAnError: wherever that begins, it is told, nothing more is tried,
 // and the gate is not what is told.
 func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
-	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1, Unseen: []Unseen{{What: "widgets.example.com"}}, MoreUnseen: 1, Faults: 1, ForgottenWrites: 1,
+	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1, Unseen: []Unseen{{What: "widgets.example.com"}}, MoreUnseen: 1, ForgottenWrites: 1,
 		Decisions: map[string]map[string]int{"delete": {Done: 1}, Drain: {Done: 1}}}
 	var whole bytes.Buffer
 	if err := r.Draw(&whole); err != nil {

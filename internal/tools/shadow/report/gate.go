@@ -63,11 +63,6 @@ func (r *Report) Gate(now time.Time, g Gate) error {
 			g.Lasted))
 	}
 	errs = append(errs, r.notSeen(g.Accept)...)
-	if r.Faults > 0 {
-		errs = append(errs, fmt.Errorf("its graph was wrong about %s, which is a bug, so the comparison is not reliable: "+
-			"report what its log names, and restart it to compare from the beginning",
-			words.Count(r.Faults, "object", "objects")))
-	}
 	if n := len(r.Differences) + r.More; n > 0 {
 		errs = append(errs, errors.New(differences(n)))
 	}

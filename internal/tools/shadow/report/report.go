@@ -41,9 +41,6 @@ type Report struct {
 	// Unseen is what Weir cannot see now, and so does not compare. MoreUnseen are only counted.
 	Unseen     []Unseen `json:"unseen,omitempty"`
 	MoreUnseen int      `json:"moreUnseen,omitempty"`
-	// Faults is how many objects Weir's graph had wrong, as its comparisons with the API found.
-	// Decisions that follow from those are wrong, too.
-	Faults int `json:"faults,omitempty"`
 	// Ready reports whether all kinds have been listed. Before that, much is in doubt.
 	Ready bool `json:"ready"`
 	// Decisions are counted by verb (delete, release, unblock, unfinalize, and drain for a

@@ -42,7 +42,6 @@ func TestTheGateOpensOnlyWhereNothingWasDifferentForLongEnough(t *testing.T) {
 		"a kind that is accepted":       {func(r *Report) { r.Unseen = []Unseen{unseen("accepted", 0)} }, ""},
 		"another than what is accepted": {func(r *Report) { r.Unseen = []Unseen{unseen("accepted", 0), unseen("widgets", day)} }, "cannot see widgets.example.com"},
 		"many kinds are not seen":       {func(r *Report) { r.Unseen, r.MoreUnseen = slices.Repeat([]Unseen{unseen("widgets", day)}, 7), 4 }, "cannot see 6 more kinds"},
-		"the graph was wrong":           {func(r *Report) { r.Faults = 1 }, "its graph was wrong about 1 object, which is a bug, so the comparison is not reliable: report what its log names, and restart it"},
 		"kinds that are only counted":   {func(r *Report) { r.MoreUnseen = 1 }, "cannot see 1 more kind"},
 		"a difference":                  {func(r *Report) { r.Differences = []Difference{{}} }, "1 difference"},
 		"only counted":                  {func(r *Report) { r.More = 2 }, "2 differences"},
