@@ -57,10 +57,7 @@ func TestWhatIsDeletedIsArchivedWhole(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				p.controller.Kill()
-				if err := p.controller.Restart(context.WithoutCancel(t.Context())); err != nil {
-					t.Fatal(err)
-				}
+				w.again(p.controller)
 			}
 			w.awaitGone(all...)
 			trees := map[string]unstructured.Unstructured{}

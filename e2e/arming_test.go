@@ -10,20 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // removeFinalizer takes Weir's finalizer off behind its back, as if the object had been made
 // while the webhook was away: the webhook that adds it would put it back.
 func (w *fixture) removeFinalizer(names ...string) {
 	w.Helper()
-	config := rest.CopyConfig(w.plane.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: weirUser, Groups: []string{"system:masters"}}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		w.Fatal(err)
-	}
+	client := w.impersonating(weirUser, "system:masters")
 	for _, name := range names {
 		o := w.of(name)
 		patch := []byte(`{"metadata":{"finalizers":null,"annotations":{"weir.dev/armed-at":null}}}`)
@@ -47,15 +40,10 @@ func TestFreshFinalizerHoldsEveryDelete(t *testing.T) {
 		w.awaitFinalizerAdded("cm")
 		w.make("cm one")
 		w.removeFinalizer("one")
-		config := rest.CopyConfig(w.plane.Config)
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
 		once := func() error { // without the client's own retries
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			return client.Resource(w.of("one").gvr()).Namespace(w.namespace).Delete(ctx, "one", metav1.DeleteOptions{})
+			return w.at(w.of("one")).Delete(ctx, "one", metav1.DeleteOptions{})
 		}
 		began := time.Now()
 		for try := range 3 {

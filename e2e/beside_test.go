@@ -99,10 +99,7 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 // upEndsAtOnce: weir up ends beside another collector, and works beside it when it is told to.
 func (w *fixture) upEndsAtOnce() {
 	w.Helper()
-	kubeconfig, err := identity(w.Context(), w.plane, "up")
-	if err != nil {
-		w.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf("up")
 	up := func(flags ...string) *weir.Process {
 		p, err := weir.Launch(w.Context(), weir.Options{Binary: shared.binary, Dir: w.plane.Dir, Name: "up", Kubeconfig: kubeconfig, Command: "up",
 			Flags: append([]string{"--mode", "replace", "--leader-elect-namespace", metav1.NamespaceDefault}, flags...)}) // a canary of its own

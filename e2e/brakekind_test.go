@@ -21,10 +21,7 @@ func TestAKindThatIsNotServedAnyMoreTakesNothingWithIt(t *testing.T) {
 	w.startWeir()
 	owned := w.ownedByWidgets()
 	w.serves(crd, false)
-	w.weir.Kill()
-	if err := w.weir.Restart(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	w.again(w.weir)
 	w.delete("boss", background)
 	w.awaitGone("leaf")
 	if err := w.weir.AwaitIdle(t.Context()); err != nil {

@@ -53,10 +53,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			w.mustSay(w.mustAsk("plan", "held/"+held), "Plan: 31 objects are deleted")
 			w.mustSay(w.mustAsk("why", "configmap/boss"), "30 objects would also be deleted", "a person who decides")
 
-			p.controller.Kill()
-			if err := p.controller.Restart(context.WithoutCancel(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			w.again(p.controller)
 			w.delete("keeper", background)
 			w.awaitHeld(held, 2)
 			w.mustStay(many...)

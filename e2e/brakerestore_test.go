@@ -26,10 +26,7 @@ func TestBrakeHoldsWhatARestoreBringsBack(t *testing.T) {
 			owned := w.ownedByWidgets()
 			w.deleteAll("widget") // while no collector works
 			// Weir's rights are in the backup, too.
-			kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kubeconfig := w.kubeconfigOf(weirUser)
 			snapshot := filepath.Join(t.TempDir(), "snapshot.db")
 			if err := w.plane.Snapshot(t.Context(), snapshot); err != nil {
 				t.Fatal(err)

@@ -44,10 +44,7 @@ func TestTreesAreShippedToTheBucket(t *testing.T) {
 	w.awaitGone("a", "x")
 	w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) == "" })
 	bucket.down.Store(false)
-	p.controller.Kill()
-	if err := p.controller.Restart(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	w.again(p.controller)
 	tree := w.treeOf("a", func(tree *unstructured.Unstructured) bool { return prefixIn(tree) != "" })
 	w.until("its chunk is dropped", func(ctx context.Context) (bool, error) {
 		chunks, err := w.dynamic.Resource(archiveChunks).List(ctx, metav1.ListOptions{})

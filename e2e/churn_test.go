@@ -10,13 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
@@ -29,7 +22,7 @@ var (
 // shadowLate is what users have.
 const shadowLate = 2 * time.Minute
 
-// churned is what one round has: deployments that are rolled out twice, services, and jobs.
+// churned is how many applications one round has.
 const churned = 5
 
 // TestChurnIsNotHeld: under the limits that users have, nothing is held of what a cluster's own
@@ -54,21 +47,18 @@ func TestChurnIsNotHeld(t *testing.T) {
 		held += m.Sum("weir_inferred_deletes_total", "answer", "held")
 	}
 	for round := range *churnRounds {
-		ns := fmt.Sprintf("churn-%d", round)
-		w.applications(ns)
-		w.rollOut(ns, "example.com/app:2")
-		w.deleteApplications(ns)
-		if round%3 == 1 {
-			count()
-			w.weir.Kill()
-		}
-		w.beginChurnsEnd(ns)
+		await := w.churn(fmt.Sprintf("churn-%d", round), func() {
+			if round%3 == 1 {
+				count()
+				w.weir.Kill()
+			}
+		})
 		if round%3 == 1 {
 			if err := w.weir.Restart(context.WithoutCancel(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.awaitChurnsEnd(ns)
+		await()
 	}
 	count()
 	deletes := 0
@@ -103,12 +93,7 @@ func TestShadowFindsNoDifferenceInChurn(t *testing.T) {
 	t.Cleanup(s.Kill)
 	began, rounds := time.Now(), 0
 	for ; rounds < *churnRounds || time.Since(began) < *churnFor; rounds++ {
-		ns := fmt.Sprintf("churn-%d", rounds)
-		w.applications(ns)
-		w.rollOut(ns, "example.com/app:2")
-		w.deleteApplications(ns)
-		w.beginChurnsEnd(ns)
-		w.awaitChurnsEnd(ns)
+		w.churn(fmt.Sprintf("churn-%d", rounds), func() {})()
 	}
 	found, err := s.End(t.Context())
 	t.Logf("%d namespaces of applications came and went in %s:\n%s", rounds, time.Since(began).Round(time.Second), found)
@@ -120,96 +105,52 @@ func TestShadowFindsNoDifferenceInChurn(t *testing.T) {
 	}
 }
 
-func (w *fixture) beginChurnsEnd(ns string) {
-	w.Helper()
-	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), ns, metav1.DeleteOptions{}); err != nil {
-		w.Fatal(err)
-	}
-}
+// application is a Deployment, a Service and a Job, which are named NAME.
+const application = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 2
+  revisionHistoryLimit: 0
+  selector: {matchLabels: {app: NAME}}
+  template: {metadata: {labels: {app: NAME}}, spec: {containers: [{name: app, image: example.com/app:1}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: NAME}
+spec: {selector: {app: NAME}, ports: [{port: 80}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: example.com/app:1}]}}}
+`
 
-func (w *fixture) awaitChurnsEnd(ns string) {
+// churn makes a namespace of applications, rolls them out, and deletes the jobs, and all deployments and
+// services but one; that goes with the namespace, whose deletion begins. It returns what waits for its
+// end.
+func (w *fixture) churn(ns string, before func()) (await func()) {
 	w.Helper()
-	w.until("the namespace is gone", func(ctx context.Context) (bool, error) {
-		_, err := w.typed.CoreV1().Namespaces().Get(ctx, ns, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-}
-
-// applications makes a namespace with them, and waits until they run.
-func (w *fixture) applications(ns string) {
-	w.Helper()
-	ctx := w.Context()
-	if _, err := w.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
+	text := ""
 	for i := range churned {
-		name := fmt.Sprintf("app-%d", i)
-		labels := map[string]string{"app": name}
-		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}}
-		once := *template.DeepCopy()
-		once.Labels, once.Spec.RestartPolicy = nil, corev1.RestartPolicyNever
-		_, err := w.typed.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(2)), RevisionHistoryLimit: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}, metav1.CreateOptions{})
-		if err != nil {
-			w.Fatal(err)
-		}
-		_, err = w.typed.CoreV1().Services(ns).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
-			Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
-		if err != nil {
-			w.Fatal(err)
-		}
-		_, err = w.typed.BatchV1().Jobs(ns).Create(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Template: once}}, metav1.CreateOptions{})
-		if err != nil {
-			w.Fatal(err)
+		text += strings.ReplaceAll(application, "NAME", fmt.Sprint("app-", i))
+	}
+	rolledOut := func() {
+		for i := range churned {
+			w.mustKubectl("rollout", "status", fmt.Sprint("deployment/app-", i), "-n", ns, "--timeout=240s")
 		}
 	}
-	w.awaitRolledOut(ns)
-}
-
-// rollOut gives the deployments another image.
-func (w *fixture) rollOut(ns, image string) {
-	w.Helper()
-	for i := range churned {
-		patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, image)
-		if _, err := w.typed.AppsV1().Deployments(ns).Patch(w.Context(), fmt.Sprintf("app-%d", i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			w.Fatal(err)
-		}
+	w.mustKubectl("create", "namespace", ns)
+	w.applyText(text, "-n", ns)
+	rolledOut()
+	w.mustKubectl("set", "image", "deployment", "--all", "app=example.com/app:2", "-n", ns)
+	rolledOut()
+	w.mustKubectl("delete", "jobs", "--all", "-n", ns, "--wait=false")
+	for i := 1; i < churned; i++ {
+		w.mustKubectl("delete", fmt.Sprint("deployment/app-", i), fmt.Sprint("service/app-", i), "-n", ns, "--wait=false")
 	}
-	w.awaitRolledOut(ns)
-}
-
-func (w *fixture) awaitRolledOut(ns string) {
-	w.Helper()
-	w.until("the deployments of "+ns+" are rolled out", func(ctx context.Context) (bool, error) {
-		list, err := w.typed.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		for i := range list.Items {
-			if d := &list.Items[i]; d.Status.ObservedGeneration != d.Generation || d.Status.UpdatedReplicas != 2 || d.Status.AvailableReplicas != 2 || d.Status.Replicas != 2 {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-}
-
-// deleteApplications deletes the jobs, and all deployments and services but one; that goes with the
-// namespace.
-func (w *fixture) deleteApplications(ns string) {
-	w.Helper()
-	inBackground := metav1.DeleteOptions{PropagationPolicy: new(background)}
-	for i := range churned {
-		name := fmt.Sprintf("app-%d", i)
-		err := w.typed.BatchV1().Jobs(ns).Delete(w.Context(), name, inBackground)
-		if err == nil && i > 0 {
-			err = w.typed.AppsV1().Deployments(ns).Delete(w.Context(), name, inBackground)
-		}
-		if err == nil && i > 0 {
-			err = w.typed.CoreV1().Services(ns).Delete(w.Context(), name, metav1.DeleteOptions{})
-		}
-		if err != nil {
-			w.Fatal(err)
-		}
-	}
+	before()
+	w.mustKubectl("delete", "namespace", ns, "--wait=false")
+	return func() { w.mustKubectl("wait", "--for=delete", "namespace/"+ns, "--timeout=240s") }
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,54 +13,6 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
 )
-
-// TestNamespaceIsEmptiedWithOneRequestAnObject whoever owns what in it: the drainer and the
-// collector delete each object once, but for what the collector has begun when the draining begins.
-func TestNamespaceIsEmptiedWithOneRequestAnObject(t *testing.T) {
-	t.Parallel()
-	const n, begun = 400, 2 * 64 // as many as the collector has workers
-	for name, c := range map[string]struct {
-		policy metav1.DeletionPropagation // of the owners, before the namespace is deleted; empty: they are not deleted before
-		owners int
-		owner  string // how the dependents name it
-	}{
-		"of one owner":                  {"", 1, "boss-0"},
-		"of many owners":                {"", 100, "boss-%d"},
-		"of one that is deleted":        {background, 1, "boss-0"},
-		"of one that waits for its own": {foreground, 1, "boss-0!block"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newFixture(t)
-			bosses, leaves := numbered("boss", c.owners), numbered("leaf", n)
-			for _, boss := range bosses {
-				w.make("cm " + boss)
-			}
-			for i, leaf := range leaves {
-				owner := c.owner
-				if strings.Contains(owner, "%") {
-					owner = fmt.Sprintf(owner, i%c.owners)
-				}
-				w.make("cm " + leaf + " owners=(" + owner + ")")
-			}
-			w.settle()
-			all := append(bosses, leaves...)
-			if c.policy != "" {
-				w.delete(bosses[0], c.policy)
-			}
-			w.awaitDropped(w.drop())
-			deletes := w.requests(weirUser, all...)["delete"]
-			t.Logf("%d deletes of %d objects", deletes, len(all))
-			most := len(all) * 102 / 100
-			if c.policy != "" {
-				most += begun
-			}
-			if deletes > most {
-				t.Errorf("%d deletes of %d objects, want %d at most", deletes, len(all), most)
-			}
-		})
-	}
-}
 
 // TestEachAbsentOwnerIsLookedUpOnce: in the reference it depends on the owners in
 // between, of which it remembers 500 (RB 11.25).

@@ -21,10 +21,10 @@
 //	delete NAME PROPAGATION         define KIND [cluster] VERSION …
 //	own NAME OWNER …                policy KIND SPEC (HERE: the namespace)
 //	patch NAME JSON                 namespace JSON (a patch of it)
-//	unfinalize NAME …               drop (the namespace)
+//	unfinalize NAME …               drop (the namespace), finalize [WORD …] (in its spec)
 //	deployed NAME (with its set, pod-1 and pod-2)
 //	forge REFERENCE NAME [kind=…] [name=…] [uid=…|new] [version=…] [group=…]
-//	many KIND PREFIX N OWNER        manifest OBJECT (written to FILE)
+//	many KIND PREFIX N OWNER        manifest OBJECT, file LINES (written to FILE)
 //	compiled KIND SPEC (a policy, as weir policy compile prints it)
 //	unarmed NAME … (as if made while the webhook was away)
 //	[!] kubectl …, [!] ask … (kubectl weir): it says these lines; !: it is refused
@@ -34,10 +34,11 @@
 //	gone, stay, there, alive, terminating NAME …    owners NAME [OWNER …]
 //	forgotten NAME (by the graph)                   finalizers NAME [WORD …]
 //	event NAME REASON, told REASON (of the namespace): lines
-//	until [!] kubectl …: it says these lines        ownerless NAME …
+//	until [!] kubectl|ask …: it says these lines    ownerless NAME …
 //	added KIND, refused … (by kubectl): that a policy is in force
 //	foreground NAME, conditions LINES, wave NAME, dropped, idle
 //
-// The owner "never" never was. NAMESPACE, ELSEWHERE, FILE, UID(NAME), X(N), which is
-// so many letters, and PREFIX-*, which are all objects that begin so, are filled in.
+// The owner "never" never was. NAMESPACE, ELSEWHERE, FILE, UID(NAME), TREE(KIND NAME),
+// which is archived, X(N), which is so many letters, and PREFIX-*, which are all objects
+// that begin so, are filled in.
 package e2e

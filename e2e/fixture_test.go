@@ -129,10 +129,7 @@ func (w *fixture) beside() *fixture {
 // startWeir runs a weir of the fixture's own.
 func (w *fixture) startWeir(flags ...string) {
 	w.Helper()
-	kubeconfig, err := identity(w.Context(), w.plane, weirUser)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(weirUser)
 	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, Flags: flags})
 }
 

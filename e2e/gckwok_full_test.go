@@ -3,16 +3,13 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -53,50 +50,23 @@ func TestKwokWithoutControllersHasACollector(t *testing.T) {
 		return string(out)
 	}
 
-	ctx, core := t.Context(), w.typed.CoreV1()
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
-	owner, err = core.ConfigMaps(w.namespace).Create(ctx, owner, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	w.make("cm owner\ncm stuck finalizers=(example.com/operator)")
+	for name, owners := range map[string]string{"owned": fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": %q}`, w.of("owner").uid), "free": ""} {
+		w.applyText(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "ownerReferences": [%s]}, "spec": {"nodeName": %q,
+			"terminationGracePeriodSeconds": 0, "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "none"}]}}`, name, owners, plane.NodeName))
 	}
-	pod := func(name string, owners ...metav1.OwnerReference) {
-		t.Helper()
-		no, atOnce := false, int64(0)
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}, Spec: corev1.PodSpec{
-			NodeName: plane.NodeName, TerminationGracePeriodSeconds: &atOnce, AutomountServiceAccountToken: &no,
-			Containers: []corev1.Container{{Name: "c", Image: "none"}},
-		}}
-		if _, err := core.Pods(w.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pod("owned", *metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap")))
-	pod("free")
-	stuck := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stuck", Finalizers: []string{"example.com/operator"}}}
-	if _, err := core.ConfigMaps(w.namespace).Create(ctx, stuck, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := core.ConfigMaps(w.namespace).Delete(ctx, "owner", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.delete("owner", none)
 	if said := idle(); said != "" {
 		t.Errorf("waits: %s", said)
 	}
-	if _, err := core.Pods(w.namespace).Get(ctx, "owned", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the owned pod: %v", err)
+	if pods := w.mustKubectl("get", "pods", "-o", "name"); pods != "pod/free\n" {
+		t.Errorf("the pods are %q, want that without owners", pods)
 	}
-	if _, err := core.Pods(w.namespace).Get(ctx, "free", metav1.GetOptions{}); err != nil {
-		t.Errorf("the pod without owners: %v", err)
-	}
-	if err := core.Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	uid := w.drop()
 	if said, want := idle(), "configmaps stuck waits for example.com/operator\n"; said != want {
 		t.Errorf("the script says %q, want %q", said, want)
 	}
-	w.mustKubectl("patch", "configmap", "stuck", "-n", w.namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	w.unfinalize("stuck")
 	idle()
-	if _, err := core.Namespaces().Get(ctx, w.namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the namespace: %v", err)
-	}
+	w.awaitDropped(uid)
 }

@@ -64,10 +64,7 @@ func TestGraphOfAnObjectIsWhatHangsTogetherWithIt(t *testing.T) {
 func TestGraphAndMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
-	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(weirUser)
 	p := w.runWeir(weir.Options{Kubeconfig: kubeconfig, SecureMetrics: true})
 	w.make(`cm boss`)
 	allowed, denied := w.token("allowed"), w.token("denied")

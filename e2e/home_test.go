@@ -68,10 +68,7 @@ func (w *fixture) startAtHome(m mode) {
 	if _, err := w.typed.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
-	kubeconfig, err := identity(w.Context(), w.plane, weirUser)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(weirUser)
 	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, Name: "at-home", Alone: true, Flags: []string{"--mode", string(m), "--self-users", weirUser, "--webhook-service", home + "/weir-webhook"}})
 	// It is about nothing that is there: no process serves the webhook.
 	w.policyNamed("DeletionPolicy", "some", `

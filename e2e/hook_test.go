@@ -14,68 +14,85 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hook is an admission webhook that a test serves for the ConfigMaps of its
-// namespace.
+// hook is an admission webhook that a test serves for a kind of objects in its namespace: for
+// ConfigMaps, unless it says otherwise.
 type hook struct {
-	w      *fixture
-	server *httptest.Server
+	w          *fixture
+	server     *httptest.Server
+	kind       string // short
+	mutating   bool
+	operations []admissionregistrationv1.OperationType // besides deletes and updates
+	timeout    int32                                   // seconds; 0: the API server's default
+	all        bool                                    // it decides about the requests of others, too
 
 	mu      sync.Mutex
-	decide  func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
-	reviews map[string][]time.Time // by object, of weir's requests
-	all     bool                   // it decides about the requests of others, too
+	decide  func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse // which may take its time; nil allows
+	reviews map[string][]time.Time                                             // by object, of those that it decides
 }
 
-// newHook installs a webhook and returns when the API server calls it. decide
-// answers weir's requests; nil allows.
+// newHook installs a webhook that decides about weir's requests.
 func (w *fixture) newHook(mutating bool, decide func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) *hook {
 	w.Helper()
-	h := &hook{w: w, decide: decide, reviews: map[string][]time.Time{}}
+	return w.serveHook(&hook{kind: "cm", mutating: mutating, decide: decide})
+}
+
+// serveHook installs a webhook, and returns when the API server calls it.
+func (w *fixture) serveHook(h *hook) *hook {
+	w.Helper()
+	h.w, h.reviews = w, map[string][]time.Time{}
 	h.server = httptest.NewTLSServer(h)
 	w.Cleanup(h.server.Close)
-	w.make("cm probe")
-	h.install(mutating)
+	w.make(h.kind + " probe")
+	h.install()
 	w.until("the webhook is called", func(context.Context) (bool, error) { return h.called(), nil })
 	return h
 }
 
-// install registers the webhook for what this namespace's ConfigMaps go through.
-func (h *hook) install(mutating bool) {
+// install registers the webhook, in whose place nothing else is asked.
+func (h *hook) install() {
 	h.w.Helper()
-	client := admissionregistrationv1.WebhookClientConfig{
-		URL:      new(h.server.URL),
-		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw}),
+	hook := admissionregistrationv1.ValidatingWebhook{
+		Name: h.w.namespace + ".example.com",
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: new(h.server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw}),
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: append(h.operations, admissionregistrationv1.Delete, admissionregistrationv1.Update),
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{h.w.kinds[h.kind].resource}},
+		}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": h.w.namespace}},
+		SideEffects:       new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}
-	here := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": h.w.namespace}}
-	rules := []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-	}}
-	meta := metav1.ObjectMeta{Name: h.w.namespace}
-	name, noEffects := h.w.namespace+".example.com", admissionregistrationv1.SideEffectClassNone
-	admission := h.w.typed.AdmissionregistrationV1()
+	if h.timeout > 0 {
+		hook.TimeoutSeconds = &h.timeout
+	}
+	meta, admission := metav1.ObjectMeta{Name: h.w.namespace}, h.w.typed.AdmissionregistrationV1()
 	var err error
-	if mutating {
+	if h.mutating {
 		_, err = admission.MutatingWebhookConfigurations().Create(h.w.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 			ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: name, ClientConfig: client, Rules: rules, NamespaceSelector: here,
-				SideEffects: &noEffects, AdmissionReviewVersions: []string{"v1"},
+				Name: hook.Name, ClientConfig: hook.ClientConfig, Rules: hook.Rules, NamespaceSelector: hook.NamespaceSelector,
+				SideEffects: hook.SideEffects, AdmissionReviewVersions: hook.AdmissionReviewVersions,
 			}},
 		}, metav1.CreateOptions{})
 	} else {
 		_, err = admission.ValidatingWebhookConfigurations().Create(h.w.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: name, ClientConfig: client, Rules: rules, NamespaceSelector: here,
-				SideEffects: &noEffects, AdmissionReviewVersions: []string{"v1"},
-			}},
-		}, metav1.CreateOptions{})
+			ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{hook}}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		h.w.Fatal(err)
 	}
 }
 
-// called tries a deletion that the webhook always refuses.
+// remove takes the webhook's configuration away.
+func (h *hook) remove() {
+	h.w.Helper()
+	if err := h.w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(h.w.Context(), h.w.namespace, metav1.DeleteOptions{}); err != nil {
+		h.w.Fatal(err)
+	}
+}
+
+// called tries the deletion of the probe, which the webhook refuses where it is tried.
 func (h *hook) called() bool {
 	err := h.w.at(h.w.of("probe")).Delete(h.w.Context(), "probe", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	return err != nil
@@ -114,20 +131,20 @@ func (h *hook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	review.Response = h.answer(review.Request)
 	review.Response.UID = review.Request.UID
 	review.Request = nil
-	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(review) // the API server went away: there is none to tell
+	answer(out, review)
 }
 
 func (h *hook) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	if r.Name == "probe" {
+	if r.Name == "probe" && r.DryRun != nil && *r.DryRun {
 		return refusal(http.StatusForbidden, 0)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.all || r.UserInfo.Username == weirUser {
+		h.mu.Lock()
 		h.reviews[r.Name] = append(h.reviews[r.Name], time.Now())
-		if h.decide != nil {
-			if answer := h.decide(r); answer != nil {
+		decide := h.decide
+		h.mu.Unlock()
+		if decide != nil {
+			if answer := decide(r); answer != nil {
 				return answer
 			}
 		}
@@ -146,15 +163,6 @@ func refusal(code, retryAfterSeconds int32) *admissionv1.AdmissionResponse {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 	}
 	return &admissionv1.AdmissionResponse{Result: status}
-}
-
-// change is an answer that patches the object.
-func change(patch any) *admissionv1.AdmissionResponse {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return refusal(http.StatusInternalServerError, 0)
-	}
-	return &admissionv1.AdmissionResponse{Allowed: true, Patch: data, PatchType: new(admissionv1.PatchTypeJSONPatch)}
 }
 
 // named answers only for one object.

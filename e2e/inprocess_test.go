@@ -150,10 +150,7 @@ func TestWhatTheAPIServerJudgesHoldsWhileWeirIsAway(t *testing.T) {
 		return err != nil && strings.Contains(out, says), nil
 	})
 	next.controller.Kill()
-	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(weirUser)
 	r := w.release(kubeconfig, "--force")
 	if left, err := w.written(t.Context()); err != nil || len(left) > 0 || r.err != "" {
 		t.Errorf("weir release leaves %v, %v: %s\n%s", left, err, r.err, r.log)

@@ -10,8 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 )
 
 // enforcement is a way in which an enforced deletion goes, the objects that it is about, and what
@@ -251,12 +249,7 @@ func (w *fixture) repolicy(name, patch string) {
 // deleteAs deletes objects as a user, some at a time, by background.
 func (w *fixture) deleteAs(user string, names []string) {
 	w.Helper()
-	config := rest.CopyConfig(w.plane.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		w.Fatal(err)
-	}
+	client := w.impersonating(user, "system:masters")
 	w.inParallel(names, func(ctx context.Context, name string) (bool, error) {
 		o := w.of(name)
 		err := client.Resource(o.gvr()).Namespace(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{PropagationPolicy: new(background), Preconditions: &metav1.Preconditions{UID: &o.uid}})

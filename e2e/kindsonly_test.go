@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,24 +16,7 @@ import (
 // from the first refusal on no delete goes through.
 func TestWebhookFollowsObjectsOnceAPolicyCountsThem(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	if err := installCRDs(w.Context(), w.plane); err != nil {
-		t.Fatal(err)
-	}
-	port, err := plane.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig, err := identity(w.Context(), w.plane, hookUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := fmt.Sprintf("https://localhost:%d", port)
-	hook := w.runWeir(hookOptions(w.plane, kubeconfig, "hook", url, port))
-	if w.weir, err = startController(context.WithoutCancel(w.Context()), w.plane, replace, url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.weir.Kill)
+	w, _ := newPaired(t, replace, plane.Options{})
 	w.make(`
 		cm  owner
 		sec owned owners=(owner)
@@ -51,7 +33,7 @@ func TestWebhookFollowsObjectsOnceAPolicyCountsThem(t *testing.T) {
 		err := w.tryOwned(lacks, "s", blocking)
 		return err != nil && strings.Contains(err.Error(), "may not update configmaps/finalizers"), nil
 	})
-	m, err := hook.Metrics(w.Context())
+	m, err := w.hook.Metrics(w.Context())
 	if err != nil || m.Sum("weir_graph_kinds", "state", "synced") != 2 || m.Sum("weir_graph_kinds") != 2 {
 		t.Fatalf("%v kinds are followed, want 2: %v", m.Sum("weir_graph_kinds"), err)
 	}

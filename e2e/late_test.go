@@ -2,10 +2,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
-	"encoding/pem"
-	"net/http"
-	"net/http/httptest"
+	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,68 +14,27 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// gate is an admission webhook that keeps the creation of ConfigMaps waiting.
+// gate is an admission webhook that keeps the creation of a ConfigMap waiting.
 type gate struct {
 	w       *fixture
-	reached chan struct{} // one is waiting
-	open    chan struct{} // closed: they may pass
+	reached chan struct{} // it is waiting
+	open    func()        // it may pass
 }
 
-// newGate installs a gate for the fixture's namespace, and returns when the API
-// server asks it.
 func (w *fixture) newGate() *gate {
 	w.Helper()
-	g := &gate{w: w, reached: make(chan struct{}, 1), open: make(chan struct{})}
-	server := httptest.NewTLSServer(g)
-	w.Cleanup(server.Close)
-	_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: w.namespace + ".example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL: new(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
-			TimeoutSeconds:    new(int32(30)), SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-	w.until("the webhook is called", func(ctx context.Context) (bool, error) {
-		_, err := w.typed.CoreV1().ConfigMaps(w.namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil, nil
-	})
+	passes := make(chan struct{})
+	g := &gate{w: w, reached: make(chan struct{}, 1), open: sync.OnceFunc(func() { close(passes) })}
+	w.serveHook(&hook{kind: "cm", operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, timeout: 30, all: true,
+		decide: func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+			if r.Name == "late" && r.Operation == admissionv1.Create {
+				g.reached <- struct{}{}
+				<-passes
+			}
+			return nil
+		}})
+	w.Cleanup(g.open)
 	return g
-}
-
-// ServeHTTP refuses the probe, lets through what Kubernetes makes, and keeps the
-// rest waiting.
-func (g *gate) ServeHTTP(out http.ResponseWriter, in *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(in.Body).Decode(&review); err != nil {
-		http.Error(out, err.Error(), http.StatusBadRequest)
-		return
-	}
-	review.Response = &admissionv1.AdmissionResponse{Allowed: true}
-	switch review.Request.Name {
-	case "probe":
-		review.Response = refusal(http.StatusForbidden, 0)
-	case "late":
-		g.reached <- struct{}{}
-		select {
-		case <-g.open:
-		case <-in.Context().Done():
-		}
-	}
-	review.Response.UID = review.Request.UID
-	review.Request = nil
-	answer(out, review)
 }
 
 // create makes a ConfigMap that the gate keeps waiting. The error comes when it
@@ -97,7 +53,7 @@ func (g *gate) create() <-chan error {
 // mustArrive lets what waits pass.
 func (g *gate) mustArrive(done <-chan error) {
 	g.w.Helper()
-	close(g.open)
+	g.open()
 	if err := <-done; err != nil {
 		g.w.Fatalf("the late object did not arrive: %v", err)
 	}

@@ -20,10 +20,7 @@ func TestOneOfTwoWorksAndTheOtherTakesOver(t *testing.T) {
 	users := []string{"first", "second"}
 	var replicas []*weir.Process
 	for _, user := range users {
-		kubeconfig, err := identity(t.Context(), w.plane, user)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kubeconfig := w.kubeconfigOf(user)
 		replicas = append(replicas, w.runWeir(weir.Options{
 			Name: user, Kubeconfig: kubeconfig, LeaderElect: true,
 			Flags: []string{"--leader-elect-lease-duration", lease.String()},

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,33 +57,6 @@ func TestStaleCopyThatIsWrittenBackLosesNothing(t *testing.T) {
 		}
 		t.Logf("it was written %d times", times)
 		w.mustHaveNoOwner(kept)
-	})
-}
-
-// What refuses the request for which a deletion waits is named on the object, and once it is gone
-// the deletion ends.
-func TestRefusalOfTheLastRequestIsToldAndEnds(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [secrets]}]
-    HERE
-  propagation: {default: Foreground}`)
-		w.awaitFinalizerAdded("sec")
-		w.make("sec refused")
-		refuses := w.refuseOfSecrets(admissionregistrationv1.Update)
-		w.until("updates are refused", func(ctx context.Context) (bool, error) {
-			o := w.of("refused")
-			_, err := w.at(o).Patch(ctx, o.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-			return err != nil && strings.Contains(err.Error(), "secrets stay as they are"), nil
-		})
-		w.delete("refused", background)
-		e := w.awaitEvent("refused", "CollectionRefused")
-		w.mustSay(e.Message, "secrets stay as they are")
-		if err := w.typed.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), refuses, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.awaitGone("refused")
 	})
 }
 

@@ -61,6 +61,15 @@ func (w *fixture) killed(p *weir.Process) (back func()) {
 	return back
 }
 
+// again kills a process, and starts it anew.
+func (w *fixture) again(p *weir.Process) {
+	w.Helper()
+	p.Kill()
+	if err := p.Restart(context.WithoutCancel(w.Context())); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // What got the finalizer before an outage of the webhook is deleted as the policy says all
 // the same; what comes meanwhile is let through, and caught up with.
 func (w *fixture) outageUnderIgnore() {

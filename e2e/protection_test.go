@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -159,37 +157,5 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 			t.Fatalf("what was confirmed is not deleted: %v\n%s", err, out)
 		}
 		w.awaitGone("owner", "one", "two")
-	})
-}
-
-// The API server deletes the pod of an Eviction without asking any webhook about a DELETE.
-func TestEvictionsAreJudgedAsDeletes(t *testing.T) {
-	eachMode(t, func(t *testing.T, w *fixture) {
-		w.make("po pod")
-		w.policy("DeletionPolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [pods]}]
-    HERE
-  protection: {confirmation: Required}`)
-		w.awaitRefusal("delete", "pod", "pod")
-		evict := func(dryRun ...string) error {
-			return w.typed.CoreV1().Pods(w.namespace).EvictV1(w.Context(), &policyv1.Eviction{
-				ObjectMeta: metav1.ObjectMeta{Name: w.of("pod").name}, DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
-			})
-		}
-		w.until("evictions are refused", func(context.Context) (bool, error) {
-			err := evict(metav1.DryRunAll)
-			return err != nil && strings.Contains(err.Error(), "denied the request"), nil
-		})
-		err := evict()
-		if uid := string(w.of("pod").uid); err == nil || !strings.Contains(err.Error(), "may not be deleted without confirmation") || !strings.Contains(err.Error(), uid) {
-			t.Errorf("evict: %v, want a refusal that names uid %s", err, uid)
-		}
-		w.alive("pod")
-		w.mustKubectl("annotate", "pods", "pod", "--overwrite", "weir.dev/confirm-delete="+string(w.of("pod").uid))
-		if err := evict(); err != nil {
-			t.Error(err)
-		}
-		w.awaitGone("pod")
 	})
 }

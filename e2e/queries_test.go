@@ -9,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
@@ -31,10 +33,7 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	w.startHookAndController("--leader-elect", "--brake-most", "20")
 	// What is told in companion mode only: for one whose canary is elsewhere the other weir is a
 	// collector like any.
-	kubeconfig, err := identity(t.Context(), w.plane, "companion")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf("companion")
 	// A canary a minute: of many one after another the other would soon hold the next.
 	companion := w.runWeir(weir.Options{Name: "companion", Kubeconfig: kubeconfig, Flags: []string{"--mode", "companion", "--leader-elect-namespace", metav1.NamespaceDefault, "--canary-time", "10s"}})
 
@@ -63,9 +62,12 @@ func TestAlertsAndPanelsAskForWhatProcessesTell(t *testing.T) {
 	w.delete("boss", background)
 	w.awaitGone("boss", "leaf", "stray")
 	w.delete("waits", foreground)
-	release := w.hangDeletes("secrets")
+	hangs := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hangs) })
+	w.serveHook(&hook{kind: "sec", decide: func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { <-hangs; return nil }})
+	t.Cleanup(release)
 	w.delete("of-secrets", background)
-	w.awaitPutOff("secrets")
+	w.awaitMetrics("secrets are put off", func(m weir.Metrics) bool { return m.Sum("weir_objects_put_off", "resource", "secrets") > 0 })
 	for _, name := range []string{"weir_lookups_total", "weir_policies", "weir_backfill_objects", "weir_webhook_reachable"} {
 		w.awaitMetrics(name+" is told", func(m weir.Metrics) bool { return m.Has(name) })
 	}
@@ -132,10 +134,7 @@ func (w *fixture) startHookAndController(flags ...string) {
 		w.Fatal(err)
 	}
 	url := fmt.Sprintf("https://localhost:%d", port)
-	kubeconfig, err := identity(ctx, w.plane, hookUser)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(hookUser)
 	w.hook = w.runWeir(hookOptions(w.plane, kubeconfig, "hook", url, port))
 	if w.weir, err = startController(ctx, w.plane, replace, url, flags...); err != nil {
 		w.Fatal(err)

@@ -90,15 +90,6 @@ func (w *fixture) electable(m mode, name, url string) *weir.Process {
 	return p
 }
 
-func (w *fixture) kubeconfigOf(user string) string {
-	w.Helper()
-	kubeconfig, err := identity(context.WithoutCancel(w.Context()), w.plane, user)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return kubeconfig
-}
-
 // reachable tells whether the metric of a controller says so, 1 or 0.
 func reachable(p *weir.Process, want float64) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {

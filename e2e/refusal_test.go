@@ -1,13 +1,14 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -122,10 +123,7 @@ func webhookThatIsDownHoldsUpOnlyItsOwn(w *fixture) {
 		w.Errorf("the Event says: %s", e.Message)
 	}
 	w.alive("held")
-	hooks := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if err := hooks.Delete(w.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
-		w.Fatal(err)
-	}
+	h.remove()
 	w.awaitGone("held")
 }
 
@@ -185,7 +183,11 @@ func patchThatIsUndoneIsTriedEverLess(w *fixture) {
 		if r.Name != "leaf" || r.Operation != admissionv1.Update {
 			return nil
 		}
-		return change([]any{map[string]any{"op": "add", "path": "/metadata/ownerReferences/-", "value": leaving}})
+		patch, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/metadata/ownerReferences/-", "value": leaving}})
+		if err != nil {
+			return refusal(http.StatusInternalServerError, 0)
+		}
+		return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: new(admissionv1.PatchTypeJSONPatch)}
 	})
 	w.delete("leaving", background)
 	h.mustNotSpin("leaf")

@@ -58,10 +58,7 @@ func (w *fixture) withFinalizer(names []string) (withFinalizer []string) {
 func TestReleaseNamesWhatItCannotRelease(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
-	kubeconfig, err := identity(t.Context(), w.plane, weirUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(weirUser)
 	h := w.newHook(false, named("guarded", refusal(403, 0)))
 	w.make(`
 		cm  guarded finalizers=(` + finalizer + `)

@@ -29,10 +29,7 @@ func newReplicated(t *testing.T, m mode, o plane.Options) (*fixture, *service) {
 	}
 	ctx := context.WithoutCancel(t.Context())
 	service := newService(t)
-	kubeconfig, err := identity(ctx, w.plane, hookUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := w.kubeconfigOf(hookUser)
 	for i := range 2 {
 		port, err := plane.FreePort()
 		if err != nil {
@@ -42,6 +39,7 @@ func newReplicated(t *testing.T, m mode, o plane.Options) (*fixture, *service) {
 		service.replicas = append(service.replicas, replica{hook, port})
 	}
 	service.serve()
+	var err error
 	if w.weir, err = startController(ctx, w.plane, m, service.url); err != nil {
 		t.Fatal(err)
 	}

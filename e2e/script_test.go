@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,7 +108,8 @@ type player struct {
 	forged    map[string]metav1.OwnerReference // references that are not those of an object
 	elsewhere *fixture
 	dropped   types.UID // of the namespace
-	file      string    // the last manifest
+	file      string    // the last manifest, or file
+	policies  int       // that were made
 }
 
 func (c *claim) play(w *fixture, file string) {
@@ -128,8 +130,8 @@ func (c *claim) play(w *fixture, file string) {
 }
 
 // filledIn has the fixture's namespace for NAMESPACE, that of elsewhere for ELSEWHERE, an object's
-// uid for UID(NAME), n letters for X(n), and all objects that a test made whose names begin so for
-// NAME-*.
+// uid for UID(NAME), the archived tree of what is deleted for TREE(KIND NAME), n letters for X(n),
+// and all objects that a test made whose names begin so for NAME-*.
 func (p *player) filledIn(text string) string {
 	text = strings.NewReplacer("NAMESPACE", p.namespace, "FILE", p.file).Replace(text)
 	if p.elsewhere != nil {
@@ -146,6 +148,11 @@ func (p *player) filledIn(text string) string {
 		return strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(p.made)), func(name string) bool {
 			return !strings.HasPrefix(name, strings.TrimSuffix(all, "*"))
 		}), " ")
+	})
+	text = regexp.MustCompile(`TREE\([^)]+\)`).ReplaceAllStringFunc(text, func(tree string) string {
+		root := tree[len("TREE(") : len(tree)-1]
+		p.until("there is one tree of "+root, func(context.Context) (bool, error) { return len(p.trees()[root]) == 1, nil })
+		return p.trees()[root][0]
 	})
 	return regexp.MustCompile(`UID\((\S+?)\)`).ReplaceAllStringFunc(text, func(uid string) string {
 		return string(p.of(uid[len("UID(") : len(uid)-1]).uid)
@@ -173,6 +180,8 @@ func (p *player) do(verb, rest string, more []string) {
 		p.make(dependents(args[0], numbered(args[1], n), args[3]))
 	case "manifest":
 		p.writeManifest(rest)
+	case "file":
+		p.writeFile([]byte(strings.ReplaceAll(strings.Join(more, "\n"), "\n  ", "\n")[len("  "):]))
 	case "unarmed":
 		p.removeFinalizer(args...)
 	case "elsewhere":
@@ -215,8 +224,10 @@ func (p *player) do(verb, rest string, more []string) {
 		p.dropped = p.drop()
 	case "namespace":
 		p.annotate(rest)
+	case "finalize":
+		p.finalize(finalizerNames(args)...)
 	case "policy":
-		p.policy(args[0], "\n"+strings.Join(more, "\n"))
+		p.anotherPolicy(args[0], "\n"+strings.Join(more, "\n"))
 	case "compiled":
 		p.compiled(rest, strings.Join(more, "\n"))
 	case "kubectl":
@@ -226,7 +237,7 @@ func (p *player) do(verb, rest string, more []string) {
 	case "!":
 		p.mustFail(args, says)
 	case "until":
-		p.untilKubectl(args, says)
+		p.untilSaid(args, says)
 	default:
 		p.see(verb, args, says)
 	}
@@ -310,29 +321,43 @@ func (p *player) mustFail(args, says []string) {
 	p.mustSay(said, says...)
 }
 
-// untilKubectl asks kubectl again and again, until it says what it is to say, and with ! is
-// refused.
-func (p *player) untilKubectl(args, says []string) {
+// untilSaid asks kubectl, or kubectl weir, again and again, until it says what it is to say, and with
+// ! is refused.
+func (p *player) untilSaid(args, says []string) {
 	p.Helper()
 	refused := args[0] == "!"
-	args = args[slices.Index(args, "kubectl")+1:]
-	p.until(fmt.Sprintf("kubectl %s says %q", strings.Join(args, " "), says), func(context.Context) (bool, error) {
-		out, err := p.kubectl(args...)
-		return (err != nil) == refused && !slices.ContainsFunc(says, func(line string) bool { return !strings.Contains(out, line) }), nil
+	args = strings.Fields(strings.TrimPrefix(strings.Join(args, " "), "! "))
+	p.until(fmt.Sprintf("%s says %q", strings.Join(args, " "), says), func(context.Context) (bool, error) {
+		failed, out := false, ""
+		if args[0] == "ask" {
+			said, more, code := p.ask(p.plane.Kubeconfig, append(args[1:], "-n", p.namespace)...)
+			failed, out = code != 0, said+more
+		} else {
+			said, err := p.kubectl(args[1:]...)
+			failed, out = err != nil, said
+		}
+		return failed == refused && !slices.ContainsFunc(says, func(line string) bool { return !strings.Contains(out, line) }), nil
 	})
+}
+
+// anotherPolicy makes a policy, and waits until it is valid; the second of a kind has a name of its own.
+func (p *player) anotherPolicy(kind, spec string) {
+	p.Helper()
+	name := fmt.Sprintf("%s-%s", strings.ToLower(kind), p.namespace)
+	if p.policies++; p.policies > 1 {
+		name = fmt.Sprintf("%s-%d", name, p.policies)
+	}
+	p.policyNamed(kind, name, spec)
+	p.awaitCondition(kind, name, "Valid", metav1.ConditionTrue)
 }
 
 // compiled applies what weir policy compile makes of a policy.
 func (p *player) compiled(kind, spec string) {
 	p.Helper()
 	name := "compiled-" + p.namespace
-	policy := filepath.Join(p.TempDir(), "policy.yaml")
-	text := fmt.Sprintf("apiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", p.here()))
-	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-		p.Fatal(err)
-	}
+	p.writeFile(fmt.Appendf(nil, "apiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec:\n%s", kind, name, strings.ReplaceAll(spec, "HERE", p.here())))
 	var said strings.Builder
-	args := []string{"policy", "compile", policy}
+	args := []string{"policy", "compile", p.file}
 	if v := os.Getenv(plane.KubernetesVariable); v != "" {
 		args = append(args, "--kubernetes", strings.TrimPrefix(v, "v"))
 	}
@@ -342,10 +367,7 @@ func (p *player) compiled(kind, spec string) {
 	if exit := (*exec.ExitError)(nil); len(out) == 0 || err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) {
 		p.Fatalf("weir policy compile: %v: %s", err, said.String())
 	}
-	p.file = filepath.Join(p.TempDir(), "compiled.yaml")
-	if err := os.WriteFile(p.file, out, 0o600); err != nil {
-		p.Fatal(err)
-	}
+	p.writeFile(out)
 	p.Cleanup(func() {
 		ctx, admission := context.WithoutCancel(p.Context()), p.typed.AdmissionregistrationV1()
 		for _, name := range []string{name, name + "-owner-references"} {
@@ -383,11 +405,17 @@ func (p *player) writeManifest(text string) {
 		p.Fatal(err)
 	}
 	data, err := json.Marshal(manifest)
-	p.file = filepath.Join(p.TempDir(), "manifest.json")
-	if err == nil {
-		err = os.WriteFile(p.file, data, 0o600)
-	}
 	if err != nil {
+		p.Fatal(err)
+	}
+	p.writeFile(data)
+}
+
+// writeFile writes what FILE names from now on.
+func (p *player) writeFile(data []byte) {
+	p.Helper()
+	p.file = filepath.Join(p.TempDir(), "file")
+	if err := os.WriteFile(p.file, data, 0o600); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -437,6 +465,13 @@ func (p *player) forge(name, of string, but []string) {
 		}
 	}
 	p.forged[name] = r
+}
+
+func finalizerNames(words []string) (names []corev1.FinalizerName) {
+	for _, word := range words {
+		names = append(names, corev1.FinalizerName(word))
+	}
+	return names
 }
 
 // deleteOptions are those of a propagation as it is written.

@@ -33,7 +33,6 @@ func TestAPIServersAreUpgradedOneAfterTheOther(t *testing.T) {
 	if err := second.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.logDifference(second.Config)
 	b.To(first, second.Config.Host)
 	w := c.worksAs("both")
 	w.awaitDropped(w.drop()) // which waits 5 s, since there are several
@@ -70,38 +69,4 @@ func (w *fixture) worksAs(state string) *fixture {
 	in.mustStay(append(kept, "staying")...)
 	w.Logf("%s: all ended right", state)
 	return in
-}
-
-// logDifference tells which kinds one of the API servers serves and the plane's own does not, and
-// the reverse.
-func (w *fixture) logDifference(config *rest.Config) {
-	w.Helper()
-	served := func(config *rest.Config) map[string]bool {
-		client, err := discovery.NewDiscoveryClientForConfig(config)
-		if err != nil {
-			w.Fatal(err)
-		}
-		_, lists, err := client.ServerGroupsAndResources()
-		if err != nil {
-			w.Fatal(err)
-		}
-		found := map[string]bool{}
-		for _, l := range lists {
-			for _, r := range l.APIResources {
-				found[l.GroupVersion+" "+r.Name] = true
-			}
-		}
-		return found
-	}
-	before, after := served(w.plane.Config), served(config)
-	for name := range after {
-		if !before[name] {
-			w.Logf("only the upgraded one serves %s", name)
-		}
-	}
-	for name := range before {
-		if !after[name] {
-			w.Logf("only the other one serves %s", name)
-		}
-	}
 }

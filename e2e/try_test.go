@@ -64,9 +64,7 @@ func TestWhyTriesWhatIsRefused(t *testing.T) {
 	if now := w.versions(names); !slices.Equal(values(now, names), values(versions, names)) {
 		t.Errorf("a trial has changed something: %v, and was %v", now, versions)
 	}
-	if err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	hook.remove()
 	w.awaitGone("boss", "leaf")
 }
 

@@ -127,20 +127,6 @@ func TestLedgerAcceptsNothingButTheRightEnd(t *testing.T) {
 	}
 }
 
-// Its watch may not have shown it: what counts is what is there.
-func TestLedgerLooksForItselfAtTheEnd(t *testing.T) {
-	c := newCascade("c", 600)
-	there := ends(c)
-	delete(there, "c-flat-background/unowned-0")
-	have, err := newLedger(serving(t, there), c).verdict(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"ConfigMap c-flat-background/unowned-0 was deleted"}, have); diff != "" {
-		t.Errorf("wrong (-want +have):\n%s", diff)
-	}
-}
-
 // What comes back, or was deleted and is made again under its name, was deleted all the same.
 func TestLedgerForgetsNoDeletion(t *testing.T) {
 	c := newCascade("c", 600)

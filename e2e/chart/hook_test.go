@@ -90,3 +90,11 @@ func remove(t *testing.T, mapper meta.RESTMapper, o *unstructured.Unstructured) 
 		t.Error(err)
 	}
 }
+
+func texts(v any) []string {
+	var out []string
+	for _, s := range v.([]any) {
+		out = append(out, s.(string))
+	}
+	return out
+}

@@ -30,6 +30,7 @@ const labels = "app.kubernetes.io/part-of=weir"
 // The life of a release. Each step rests on the one before, so it is one test.
 func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	ctx := t.Context()
+	port := sayWhereTheAPIServerIs(t)
 
 	t.Log("install, in shadow mode; the namespace takes restricted pods only")
 	helm(t, "install", "weir", "weir", "--wait", "--timeout", "2m", "--values", "ci/shadow.yaml", "--set", "metrics.prometheusRule.enabled=false,uninstall.release=false")
@@ -40,6 +41,7 @@ func TestInstallUpgradeRollBackUninstall(t *testing.T) {
 	helm(t, "upgrade", "weir", "weir", "--wait", "--timeout", "2m", "--reset-values", "--set", "policies.protection=true")
 	checkRights(t, companion)
 	missesNothing(t, "companion")
+	letsOutTo(t, port, "443")
 	isRunByHelm(t)
 	until(t, "the namespace cannot be deleted", func(ctx context.Context) (bool, error) {
 		err := deletable(ctx)

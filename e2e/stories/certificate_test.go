@@ -21,22 +21,8 @@ import (
 
 const cmModule = "../certs" // it has cert-manager
 
-// certificateRotation: Weir's CA is lost; another is made, trusted, and signs, and no request is
-// refused although the policy says Fail. A new CA is trusted for half a minute before it signs.
-func (s *story) certificateRotation() {
-	s.weir()
-	s.keep("Fail")
-	st := s.stream()
-	st.flowing(20)
-	before := s.served()
-	s.must("-n", weirNamespace, "delete", "secret", "weir-ca")
-	s.until("the certificates are signed by another CA", s.another(before))
-	st.flowing(50)
-	st.unharmed()
-}
-
-// certManager: the same chart with certificates of cert-manager. Neither the switch nor the way back
-// refuses a request.
+// certManager: the same chart with certificates of cert-manager. Neither the switch, nor that one
+// is lost and issued again, nor the way back refuses a request.
 func (s *story) certManager() {
 	s.weir()
 	s.keep("Fail")

@@ -55,24 +55,17 @@ type clients struct {
 	dependents []dependent     // that are to be looked at
 	owners     map[string]bool // that were deleted
 	namespaces map[string]bool // that were deleted
-	last       time.Time       // when the last object was collected
-	longest    time.Duration   // between two of them
 }
 
 func (s *story) clients() *clients {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	c := &clients{story: s, cancel: cancel, owners: map[string]bool{}, namespaces: map[string]bool{}, last: time.Now()}
+	c := &clients{story: s, cancel: cancel, owners: map[string]bool{}, namespaces: map[string]bool{}}
 	anchor := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "anchor"}}
 	var err error
 	if c.anchor, err = cluster.client.CoreV1().ConfigMaps(s.namespace).Create(ctx, anchor, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
-	w, err := cluster.client.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "role=dependent"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	c.wg.Go(func() { c.watchCollected(w) })
 	background, foreground, orphan := metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan
 	for kind, flow := range map[string]func(context.Context, string){
 		"background": func(ctx context.Context, name string) { c.cascade(ctx, name, "owner", &background, deleted) },
@@ -85,7 +78,7 @@ func (s *story) clients() *clients {
 	} {
 		c.wg.Go(func() { c.flow(ctx, kind, flow) })
 	}
-	s.Cleanup(func() { cancel(); w.Stop(); c.wg.Wait() })
+	s.Cleanup(func() { cancel(); c.wg.Wait() })
 	return c
 }
 

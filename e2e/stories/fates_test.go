@@ -13,45 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
-// seen is what clients saw of an upgrade.
-type seen struct {
-	started           time.Time
-	requests, refused int // before it
-	took              time.Duration
-	left              int // of what was deleted, at its end
-}
-
-func (c *clients) begin() seen {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last, c.longest = time.Now(), 0
-	return seen{started: c.last, requests: c.requests, refused: len(c.refused)}
-}
-
-func (c *clients) tell(from, to string, s *seen) {
+// tell says what clients saw of an upgrade, since it had so many requests of which so many were refused.
+func (c *clients) tell(from, to string, took time.Duration, requests, refused int) {
 	c.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	bad := c.refused[s.refused:]
-	c.Logf("%s → %s: %.0f s; %d requests, %d refused; nothing was collected for %.1f s at most; %d were left at its end, and 0 %.0f s later",
-		from, to, s.took.Seconds(), c.requests-s.requests, len(bad), c.longest.Seconds(), s.left, (time.Since(s.started) - s.took).Seconds())
+	bad := c.refused[refused:]
+	c.Logf("%s → %s: %.0f s; %d requests, %d refused", from, to, took.Seconds(), c.requests-requests, len(bad))
 	if len(bad) > 0 {
 		c.Errorf("%s → %s: %d requests were refused, the first ones: %q", from, to, len(bad), bad[:min(5, len(bad))])
-	}
-}
-
-// watchCollected measures for how long nothing was collected.
-func (c *clients) watchCollected(w watch.Interface) {
-	for e := range w.ResultChan() {
-		if e.Type == watch.Deleted {
-			c.mu.Lock()
-			now := time.Now()
-			c.longest, c.last = max(c.longest, now.Sub(c.last)), now
-			c.mu.Unlock()
-		}
 	}
 }
 
@@ -104,15 +76,14 @@ func conditions(ns *corev1.Namespace) (out []string) {
 }
 
 // settled waits until of all that was deleted until now nothing is left that has to go, and what
-// has to stay is there. It says how much was open in the beginning.
-func (c *clients) settled() (open int) {
+// has to stay is there.
+func (c *clients) settled() {
 	c.Helper()
 	c.mu.Lock()
 	of, owners, namespaces := c.dependents, c.owners, c.namespaces
 	c.dependents, c.owners, c.namespaces = nil, map[string]bool{}, map[string]bool{}
 	c.mu.Unlock()
 	var last error
-	first := true
 	c.until("all that was deleted has gone, with what belonged to it", func(ctx context.Context) error {
 		left, err := c.open(ctx, of, owners, namespaces)
 		if ctx.Err() != nil {
@@ -121,13 +92,9 @@ func (c *clients) settled() (open int) {
 		if err != nil && strings.HasPrefix(err.Error(), "lost: ") {
 			c.Fatal(err)
 		}
-		if err == nil && first {
-			open, first = len(left), false
-		}
 		last = cmp.Or(err, objection(left))
 		return last
 	})
-	return open
 }
 
 func objection(left []string) error {

@@ -121,21 +121,6 @@ func (s *story) must(args ...string) string {
 	return out
 }
 
-// refused is kubectl that is to fail, and to say each of these.
-func (s *story) refused(says []string, args ...string) string {
-	s.Helper()
-	out, err := s.kubectl(args...)
-	if err == nil {
-		s.Fatalf("kubectl %s was not refused:\n%s", strings.Join(args, " "), out)
-	}
-	for _, want := range says {
-		if !strings.Contains(out, want) {
-			s.Errorf("kubectl %s says\n%s\nwhich does not have\n%s", strings.Join(args, " "), out, want)
-		}
-	}
-	return out
-}
-
 // apply makes what YAML says, in the story's namespace: STORY stands for the story's name, WORKER
 // for the image.
 func (s *story) apply(yaml string) {

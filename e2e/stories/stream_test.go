@@ -194,3 +194,15 @@ func lastOf(all []string) string {
 	}
 	return all[len(all)-1]
 }
+
+// family makes a parent with a child.
+func (s *story) family(name string) {
+	s.Helper()
+	parent, err := s.create(s.Context(), name, nil)
+	if err == nil {
+		_, err = s.create(s.Context(), name+"-child", parent)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}

@@ -15,6 +15,34 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PLURAL.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {plural: PLURAL, kind: KIND}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// define makes a kind, and removes it at the story's end.
+func (s *story) define(plural, group, kind string) {
+	s.Helper()
+	s.apply(strings.NewReplacer("PLURAL", plural, "GROUP", group, "KIND", kind).Replace(definition))
+	name := plural + "." + group
+	s.Cleanup(func() {
+		if out, err := kubectl(context.WithoutCancel(s.Context()), "delete", "crd", name, "--ignore-not-found", "--timeout=60s"); err != nil {
+			s.Error(out)
+		}
+	})
+	s.established(name)
+	s.until("the kind is served", func(context.Context) error {
+		_, err := s.kubectl("get", name)
+		return err
+	})
+}
+
 // operator is a pod that must take a finalizer off custom resources of its own namespace, with a
 // ServiceAccount, a Role and a Secret of that namespace. In Kubernetes' own order, pods first, they
 // would stay for ever.
