@@ -1,8 +1,8 @@
 // Package certs has the certificate that the webhook serves, and the CA bundle by which the API
-// server knows it. There are two sources behind one interface: files of a mounted Secret, which
-// cert-manager may write, and Weir's own CA in a Secret.
+// server knows it. There are three sources behind one interface: files of a mounted Secret, a
+// Certificate of cert-manager, and Weir's own CA in a Secret.
 //
-// With both, a request never fails because something is being replaced. A new CA is in the bundle
+// With all three, a request never fails because something is being replaced. A new CA is in the bundle
 // before anything is served under it, for long enough that the API server has the bundle (settle),
 // and an old CA stays in the bundle for as long as a certificate under it may be served.
 //
@@ -11,7 +11,7 @@
 //	certificate served    old ────────┐
 //	                                  └ new, once settled ─────────────────▶
 //
-// Both go through the same rotation, since Weir's own CA and its certificate are in one Secret: what
+// All go through the same rotation, since Weir's own CA and its certificate are in one Secret: what
 // is offered is trusted, settles, and is served (rotation.go, holder.go).
 //
 // Source.Start and Token.Start run on the caller's goroutines. A source has one lock, of what the

@@ -12,14 +12,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-const (
-	// readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed
-	// Secret, so a watch, which can miss a swapped symlink in many ways, would gain nothing.
-	readEvery = 2 * time.Second
-	// mountSettle is settle for files: the process that writes the bundle may get them a minute and a
-	// half later than one that serves.
-	mountSettle = settle + 90*time.Second
-)
+// readEvery is how often the files are read. The kubelet takes up to a minute to bring a changed
+// Secret, so a watch, which can miss a swapped symlink in many ways, would gain nothing.
+const readEvery = 2 * time.Second
 
 // files is a mounted Secret, or a directory that another process writes.
 type files struct {
@@ -32,9 +27,7 @@ type files struct {
 // is the bundle.
 func Files(dir string, log logr.Logger) Source {
 	notYet := fmt.Errorf("certificates in %s: not read yet", dir)
-	f := &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), notYet)}
-	f.rotation.settle = mountSettle
-	return f
+	return &files{dir: dir, holder: newHolder(log.WithValues("dir", dir), notYet)}
 }
 
 func (f *files) Start(ctx context.Context) error {

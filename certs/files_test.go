@@ -106,7 +106,7 @@ func TestASwappedSecretIsServedWithoutAGap(t *testing.T) {
 	default:
 		t.Error("the bundle changed, and its channel is open")
 	}
-	m.reads(mountSettle)
+	m.reads(settle)
 	m.serves(crtB)
 	m.trusts("ba", a, b)
 	if end, ok := m.Expiry(); !ok || !end.Equal(at.Add(time.Hour)) {

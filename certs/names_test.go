@@ -24,4 +24,8 @@ func TestCertificatesAreForAddressesToo(t *testing.T) {
 			t.Errorf("%s: it is for anybody", name)
 		}
 	}
+	spec := wantCertificate(CertManagerOptions{Names: all}).Spec
+	if len(spec.DNSNames) != 1 || len(spec.IPAddresses) != 3 || spec.IPAddresses[1] != "::1" {
+		t.Errorf("of cert-manager are asked %v and %v", spec.DNSNames, spec.IPAddresses)
+	}
 }

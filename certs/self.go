@@ -28,9 +28,6 @@ const (
 
 	// checkEvery is how often the wall clock is read: a timer does not run in a suspended machine.
 	checkEvery = time.Second
-
-	// tryEvery is how often the Secret of the token is tried again.
-	tryEvery = 5 * time.Second
 )
 
 // The entries of the Secret of Weir's own CA with the certificate that all processes serve. Its

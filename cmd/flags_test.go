@@ -68,12 +68,21 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-url https://weir_test:9443":                                               `--webhook-url "https://weir_test:9443": the host must be a DNS name or an address`,
 		"--webhook-url https://[::1]:9443 --webhook-certificates files --webhook-cert-dir d": "",
 		"--webhook-certificates files":                                                       "--webhook-certificates files: --webhook-cert-dir says where they are",
+		"--webhook-certificates cert-manager":                                                `--webhook-cert-issuer "": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer":            `--webhook-cert-issuer "ClusterIssuer": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer /x":                       `--webhook-cert-issuer "/x": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer/internal":   "",
+		"--webhook-certificates cert-manager --webhook-cert-issuer a/b/c":                    `--webhook-cert-issuer "a/b/c": must be KIND/NAME, such as ClusterIssuer/internal`,
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/In_ternal":         `--webhook-cert-issuer "Issuer/In_ternal": must be KIND/NAME, such as ClusterIssuer/internal`,
 		// What does not hold for a way to a certificate is a sign that another way was meant.
 		"--webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
-		"--webhook-certificates files --webhook-cert-dir d --webhook-cert-secret a/b":      "--webhook-cert-secret is for --webhook-certificates self",
-		"--webhook-certificates files --webhook-cert-dir d":                                "",
-		"--webhook-certificates vault":                                                     `--webhook-certificates "vault": must be self or files`,
-		"--webhook-service x --webhook-url https://weir.test --webhook-certificates vault": "--webhook-service and --webhook-url: the webhook is in one place\n--webhook-service \"x\": must be NAMESPACE/NAME\n--webhook-certificates \"vault\": must be self or files",
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
+		"--webhook-cert-issuer Issuer/i":                                                               "--webhook-cert-issuer is for --webhook-certificates cert-manager",
+		"--webhook-certificates files --webhook-cert-dir d --webhook-cert-secret a/b":                  "--webhook-cert-secret is for --webhook-certificates self and cert-manager",
+		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-secret a/b": "",
+		"--webhook-certificates files --webhook-cert-dir d":                                            "",
+		"--webhook-certificates vault":                                                                 `--webhook-certificates "vault": must be self, files or cert-manager`,
+		"--webhook-service x --webhook-url https://weir.test --webhook-certificates vault":             "--webhook-service and --webhook-url: the webhook is in one place\n--webhook-service \"x\": must be NAMESPACE/NAME\n--webhook-certificates \"vault\": must be self, files or cert-manager",
 	} {
 		var f targetFlags
 		given(t, f.register, args)

@@ -84,8 +84,9 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 
 // The sources of a certificate.
 const (
-	certificatesSelf  = "self"
-	certificatesFiles = "files"
+	certificatesSelf        = "self"
+	certificatesFiles       = "files"
+	certificatesCertManager = "cert-manager"
 )
 
 // targetFlags say where the webhook is, and how the API server verifies it.
@@ -95,6 +96,7 @@ type targetFlags struct {
 	certificates string
 	dir          string
 	secret       string
+	issuer       string
 }
 
 func (f *targetFlags) register(fs *pflag.FlagSet) {
@@ -103,11 +105,14 @@ func (f *targetFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.url, "webhook-url", "", "https://HOST:PORT by which the API server reaches the webhook, outside a "+
 		"cluster")
 	fs.StringVar(&f.certificates, "webhook-certificates", certificatesSelf,
-		"where the webhook's certificate comes from: self (weir's own CA, in a Secret) or files")
+		"where the webhook's certificate comes from: self (weir's own CA, in a Secret), files, or cert-manager")
 	fs.StringVar(&f.dir, "webhook-cert-dir", "", "with files: directory with tls.crt, tls.key and ca.crt, read again "+
 		"when they change")
 	fs.StringVar(&f.secret, "webhook-cert-secret", "",
-		"with self: NAMESPACE/NAME of the Secret with weir's own CA; default: weir-ca beside the Service, or in kube-system")
+		"NAMESPACE/NAME of the Secret with weir's own CA, or with the certificate that cert-manager issues; default: "+
+			"weir-ca or weir-webhook-tls beside the Service, or in kube-system")
+	fs.StringVar(&f.issuer, "webhook-cert-issuer", "",
+		"with cert-manager: KIND/NAME of the issuer, such as ClusterIssuer/internal")
 }
 
 func (f *targetFlags) set() bool { return f.service != "" || f.url != "" }
@@ -160,13 +165,21 @@ func (f *targetFlags) checkCertificates() error {
 			errs = append(errs, errors.New("--webhook-certificates files: --webhook-cert-dir says where they are"))
 		}
 		if f.secret != "" {
-			errs = append(errs, errors.New("--webhook-cert-secret is for --webhook-certificates self"))
+			errs = append(errs, errors.New("--webhook-cert-secret is for --webhook-certificates self and cert-manager"))
+		}
+	case certificatesCertManager:
+		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal",
+				f.issuer))
 		}
 	default:
-		return fmt.Errorf("--webhook-certificates %q: must be self or files", f.certificates)
+		return fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates)
 	}
 	if f.dir != "" && f.certificates != certificatesFiles {
 		errs = append(errs, errors.New("--webhook-cert-dir is for --webhook-certificates files"))
+	}
+	if f.issuer != "" && f.certificates != certificatesCertManager {
+		errs = append(errs, errors.New("--webhook-cert-issuer is for --webhook-certificates cert-manager"))
 	}
 	return errors.Join(errs...)
 }
@@ -197,10 +210,20 @@ func (f *targetFlags) names() []string {
 // what to trust.
 func (f *targetFlags) source(config *rest.Config, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
-	if f.certificates == certificatesFiles {
-		return certs.Files(f.dir, log)
-	}
 	secret := f.secretOf(f.secret)
+	switch f.certificates {
+	case certificatesFiles:
+		return certs.Files(f.dir, log)
+	case certificatesCertManager:
+		if secret.Name == "" {
+			secret.Name = "weir-webhook-tls"
+		}
+		kind, name, _ := strings.Cut(f.issuer, "/")
+		return certs.CertManager(certs.CertManagerOptions{
+			Config: config, Namespace: secret.Namespace, Name: "weir-webhook", SecretName: secret.Name,
+			IssuerKind: kind, IssuerName: name, Names: f.names(), Apply: administer, Log: log,
+		})
+	}
 	if secret.Name == "" {
 		secret.Name = "weir-ca"
 	}

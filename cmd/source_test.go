@@ -17,10 +17,13 @@ import (
 
 // Where a certificate comes from shows in which Secret is followed.
 func TestSourceOfTheCertificate(t *testing.T) {
+	const issued = " --webhook-certificates cert-manager --webhook-cert-issuer Issuer/i"
 	for args, want := range map[string]string{
 		"--webhook-service shop/weir":                                                      "shop metadata.name=weir-ca",
 		"--webhook-url https://weir.test":                                                  "kube-system metadata.name=weir-ca",
 		"--webhook-service shop/weir --webhook-cert-secret other/ca":                       "other metadata.name=ca",
+		"--webhook-service shop/weir" + issued:                                             "shop metadata.name=weir-webhook-tls",
+		"--webhook-service shop/weir" + issued + " --webhook-cert-secret other/tls":        "other metadata.name=tls",
 		"--webhook-service shop/weir --webhook-certificates files --webhook-cert-dir none": "",
 	} {
 		synctest.Test(t, func(t *testing.T) {

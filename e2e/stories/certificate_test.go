@@ -37,6 +37,14 @@ func (s *story) certManager() {
 	st.flowing(50)
 	st.unharmed()
 
+	st = s.stream()
+	st.flowing(20)
+	before = s.served()
+	// A certificate whose Secret is gone is issued again.
+	s.must("-n", weirNamespace, "delete", "secret", "weir-webhook-tls")
+	s.until("the renewed certificate is served", s.another(before))
+	st.flowing(50)
+	st.unharmed()
 	s.backToOwnCA()
 }
 

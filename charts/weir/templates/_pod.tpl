@@ -37,6 +37,10 @@
 {{- if eq $c.type "self" }}
 - --webhook-certificates=self
 - --webhook-cert-secret={{ .Release.Namespace }}/{{ $c.self.secretName }}
+{{- else if eq $c.type "certManager" }}
+- --webhook-certificates=cert-manager
+- --webhook-cert-secret={{ .Release.Namespace }}/{{ $c.certManager.secretName }}
+- --webhook-cert-issuer={{ $c.certManager.issuer.kind }}/{{ $c.certManager.issuer.name | default "weir-self-signed" }}
 {{- else }}
 - --webhook-certificates=files
 - --webhook-cert-dir=/etc/weir/certificates
@@ -51,7 +55,7 @@
 
 {{- define "weir.volumeMounts" -}}
 - {name: policies, mountPath: /etc/weir/policies, readOnly: true}
-{{- if ne .Values.certificates.type "self" }}
+{{- if eq .Values.certificates.type "provided" }}
 - {name: certificates, mountPath: /etc/weir/certificates, readOnly: true}
 {{- end }}
 {{- end }}
@@ -59,9 +63,9 @@
 {{- define "weir.volumes" -}}
 - name: policies
   configMap: {name: weir-policies}
-{{- if ne .Values.certificates.type "self" }}
+{{- if eq .Values.certificates.type "provided" }}
 - name: certificates
-  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" (include "weir.certificateSecret" .) | quote }}}
+  secret: {secretName: {{ required "certificates.provided.secretName: with type provided, name the Secret" .Values.certificates.provided.secretName | quote }}}
 {{- end }}
 {{- end }}
 

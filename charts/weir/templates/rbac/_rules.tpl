@@ -70,6 +70,22 @@ the name is not known when it decides.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
+{{- else if eq $c.type "certManager" }}
+{{- if eq .component "controller" }}
+# The Certificate that cert-manager is asked for.
+- apiGroups: [cert-manager.io]
+  resources: [certificates]
+  resourceNames: [weir-webhook]
+  verbs: [get, patch]
+- apiGroups: [cert-manager.io]
+  resources: [certificates]
+  verbs: [create]
+{{- end }}
+# The Secret that cert-manager writes.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [{{ $c.certManager.secretName | quote }}]
+  verbs: [get, list, watch]
 {{- end }}
 {{- end }}
 
