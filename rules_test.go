@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"controller/leases":            {"controller/graph"},
 	"controller/policyfacts":       {"controller/graph", "policies"},
 	"ask/snapshot":                 {"controller/await", "controller/graph", "ask/insight", "controller/kinds", "controller/metaonly", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1beta1"},
-	"internal/tools/shadow":        {"controller/drain", "controller/follow", "controller/graph", "controller/kinds", "internal/tools/shadow/report", "controller/words"},
+	"internal/tools/shadow":        {"controller/follow", "controller/graph", "internal/tools/shadow/report", "controller/words"},
 	"internal/tools/shadow/report": {"controller/words"},
 	"controller/graph/dot":         {"controller/graph"},
 	"internal/testkit/script":      {"controller/graph", "controller/graph/dot"},
@@ -157,7 +157,6 @@ func TestPackageCommentsTellOfLocksAndGoroutines(t *testing.T) {
 // ownGoroutines are functions that begin a goroutine with go, and how it is joined. All others
 // begin them in a sync.WaitGroup, which a function waits for.
 var ownGoroutines = map[string]string{
-	"ask/forward.go forward":                  "dialers know no context; it ends with the context",
 	"controller/controller.go Lead":           "what it sends is received, whatever comes",
 	"internal/testkit/apitest/watch.go watch": "an API server in memory: they end with the request",
 }

@@ -47,7 +47,7 @@ func TestAKubeconfigThatIsWrongIsAnError(t *testing.T) {
 		"a program that is not there":  {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/none"}}}]}`, "/none"},
 		"a token file that is not one": {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"tokenFile": "/none"}}]}`, "/none"},
 	} {
-		for _, args := range []string{"plan cm boss", "tree cm boss", "why cm boss", "pending", "orphans", "history", "history cm boss", "policies", "plan held/widgets", "ui", "shadow", "deleted", "restore x", "purge x"} {
+		for _, args := range []string{"plan cm boss", "tree cm boss", "why cm boss", "pending", "orphans", "history", "history cm boss", "policies", "plan held/widgets", "ui", "deleted", "restore x", "purge x"} {
 			t.Run(name+": "+args, func(t *testing.T) {
 				s := bare(t, c.kubeconfig, strings.Fields(args)...)
 				s.mustFail(t, c.says)

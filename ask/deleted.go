@@ -24,6 +24,9 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
+// weirNamespace is the default namespace of the chart.
+const weirNamespace = "weir-system"
+
 // archived is what the commands about deleted trees share.
 type archived struct {
 	*asking

@@ -100,34 +100,6 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 	return m.run(ctx)
 }
 
-// compare runs shadow mode: only the collector, which changes nothing. There are no policies and no
-// webhook.
-func (f *controllerFlags) compare(ctx context.Context) error {
-	if f.set() || f.policyFlags.dir != "" {
-		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, " +
-			"--webhook-service and --webhook-url out")
-	}
-	b, err := beginWithoutPolicies(ctx, &f.clusterFlags, &f.processFlags)
-	if err != nil {
-		return err
-	}
-	c, err := f.controller(b, nil, nil, false)
-	if err != nil {
-		return err
-	}
-	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
-	if err := m.collect(b, c); err != nil {
-		return err
-	}
-	l, err := listenLocally()
-	if err != nil {
-		return err
-	}
-	b.log.Info("kubectl weir shadow reads what is compared", "url", "http://"+l.Addr().String())
-	m.serveLocally(l)
-	return m.run(ctx)
-}
-
 // controller returns the collector. Without a source, this process does not write webhook
 // configurations. With once it ends if another garbage collector works, instead of waiting for that
 // to end.
@@ -136,7 +108,7 @@ func (f *controllerFlags) controller(
 ) (*controller.Controller, error) {
 	o := controller.Options{
 		Config: b.config, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
-		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, ShadowReport: f.shadowReport, Home: f.home(),
+		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, Home: f.home(),
 		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), ArchiveBytes: int64(f.archiveMiB) << 20,
 		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once,
 		Registry: metrics.Registry, Log: b.log,

@@ -457,12 +457,6 @@ func TestWrongCommandLinesAreErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"doctor here":                   `unknown command "here" for "weir doctor"`,
 		"release here":                  `unknown command "here" for "weir release"`,
-		"shadow":                        "accepts 1 arg(s), received 0",
-		"shadow /none":                  "read the report: open /none: no such file or directory",
-		"shadow /dev/null":              "read the report /dev/null: it is empty",
-		"shadow x -o yaml":              `--output "yaml": must be text or json`,
-		"shadow x --accept y":           "--accept is for --gate",
-		"shadow x --gate -1s":           "--gate -1s: must not be less than 0",
 		"policy lint":                   "requires at least 1 arg(s), only received 0",
 		"policy lint /none":             "read policies: open /none: no such file or directory",
 		"policy test /none":             "no such file or directory",

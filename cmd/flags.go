@@ -66,7 +66,7 @@ type processFlags struct {
 
 func (f *processFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
-		"address of metrics, the debug graph and, in shadow mode, /shadow; 0 turns them off")
+		"address of metrics and the debug graph; 0 turns them off")
 	fs.BoolVar(&f.metricsSecure, "metrics-secure", true,
 		"serve these over TLS, to authenticated and authorized clients only")
 	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081",
@@ -139,16 +139,15 @@ func forTests(fs *pflag.FlagSet, name string, to *time.Duration, needed time.Dur
 
 // collectorFlags are the flags of the collector.
 type collectorFlags struct {
-	mode         string
-	drain        bool
-	ignore       []string
-	inProcess    string
-	archiveMiB   int
-	overlap      time.Duration
-	shadowLate   time.Duration
-	shadowReport string
-	beside       bool
-	canary       time.Duration
+	mode       string
+	drain      bool
+	ignore     []string
+	inProcess  string
+	archiveMiB int
+	overlap    time.Duration
+	shadowLate time.Duration
+	beside     bool
+	canary     time.Duration
 	brakeFlags
 
 	leaderElect          bool
@@ -171,6 +170,9 @@ const (
 // process takes over; a Lease has 32 bits for it.
 const minLease, maxLease = 3 * time.Second, time.Hour
 
+// maxShadowLate bounds --shadow-late: a difference that is reported later is of no help.
+const maxShadowLate = time.Hour
+
 func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 	fs.StringVar(&f.mode, "mode", modeCompanion, "companion: kube-controller-manager's garbage collector and "+
 		"namespace controller run, and Weir does only what policies ask for; "+
@@ -178,8 +180,6 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"collect with what they do")
 	fs.DurationVar(&f.shadowLate, "shadow-late", controller.DefaultShadowLate,
 		"in shadow mode: how long the cluster's collector may take for what Weir has decided; after that it is a difference")
-	fs.StringVar(&f.shadowReport, "shadow-report", "",
-		"in shadow mode: file for what was compared, written every 10s, which weir shadow reads")
 	fs.BoolVar(&f.drain, "drain-namespaces", true,
 		"drain namespaces: in replace mode all, in place of kube-controller-manager's namespace controller, which must "+
 			"be off then; in companion mode those that a DrainPolicy selects")
@@ -212,7 +212,9 @@ func (f *collectorFlags) check() error {
 	default:
 		errs = append(errs, fmt.Errorf("--mode %q: must be replace, companion or shadow", f.mode))
 	}
-	errs = append(errs, f.checkShadow())
+	if f.shadowLate < time.Second || f.shadowLate > maxShadowLate {
+		errs = append(errs, fmt.Errorf("--shadow-late %s: must be between 1s and %s", f.shadowLate, maxShadowLate))
+	}
 	if f.inProcess != inProcessOff && f.inProcess != inProcessValidate {
 		errs = append(errs, fmt.Errorf("--in-process %q: must be Off or Validate", f.inProcess))
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/leases"
 	"github.com/weir-dev/weir/internal/tools/release"
-	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // management runs the parts of a process: those of every replica, those of the leader, and the
@@ -36,8 +35,7 @@ type management struct {
 	leading *collectorFlags // nil if there is no leader
 	elected *leases.Elected // the leader's Lease; nil if there is no other process to wait for
 
-	graph  http.Handler // the debug page; nil if there is none
-	shadow http.Handler // the report of shadow mode; nil in other modes
+	graph http.Handler // the debug page; nil if there is none
 	// certificate is the webhook's, under which metrics are served, too, so that its CA verifies
 	// both; nil if there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -63,7 +61,7 @@ func (m *management) lead(run func(context.Context) error) {
 
 // collect adds the collector, and the policies that it enforces.
 func (m *management) collect(b *begun, c *controller.Controller) error {
-	m.graph, m.shadow = c.GraphHandler(), c.ShadowHandler()
+	m.graph = c.GraphHandler()
 	if b.state != nil {
 		m.follow("policies", b.state.Run)
 		m.ready("policies", b.state.Ready)
@@ -166,7 +164,7 @@ func (m *management) listen(mgr manager.Manager) error {
 	if p.metricsAddress == noAddress {
 		return nil
 	}
-	handler, err := metricsAnd(mgr, m.pages(), p.metricsSecure)
+	handler, err := metricsAnd(mgr, m.graph, p.metricsSecure)
 	if err != nil {
 		return err
 	}
@@ -175,18 +173,6 @@ func (m *management) listen(mgr manager.Manager) error {
 		return err
 	}
 	return port(mgr, "metrics", p.metricsAddress, handler, over)
-}
-
-// pages returns what is served beside metrics, by path.
-func (m *management) pages() map[string]http.Handler {
-	pages := map[string]http.Handler{}
-	if m.graph != nil {
-		pages[controller.GraphPath] = m.graph
-	}
-	if m.leading != nil {
-		pages[report.Path] = m.shadowPage()
-	}
-	return pages
 }
 
 // metricsTLS returns nil if metrics are not served over TLS.

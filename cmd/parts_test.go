@@ -172,6 +172,8 @@ type lasting struct {
 
 func (l lasting) Expiry() (time.Time, bool) { return l.until, !l.until.IsZero() }
 
+var began = time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
+
 func TestWhenTheCertificateExpiresIsAMetric(t *testing.T) {
 	for _, c := range []struct {
 		until time.Time

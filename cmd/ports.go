@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
+	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/webhook"
 )
 
@@ -63,14 +64,14 @@ func probes(ready map[string]func() error) http.Handler {
 	return r
 }
 
-// metricsAnd serves metrics and other pages by path. With guarded, only clients that the API server
+// metricsAnd serves metrics and the debug graph, if there is one. With guarded, only clients that the API server
 // authenticates and authorizes may read them.
-func metricsAnd(mgr manager.Manager, pages map[string]http.Handler, guarded bool) (http.Handler, error) {
+func metricsAnd(mgr manager.Manager, graph http.Handler, guarded bool) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry,
 		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	for path, page := range pages {
-		r.Handle(path, page)
+	if graph != nil {
+		r.Handle(controller.GraphPath, graph)
 	}
 	if !guarded {
 		return r, nil

@@ -49,6 +49,6 @@ objects that have no owner any more, and honours foreground and orphan deletion.
 		SilenceUsage: true,
 	}
 	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(),
-		shadowCommand(), policyCommand(), gcCommand(), versionCommand())
+		policyCommand(), gcCommand(), versionCommand())
 	return root
 }

@@ -1,60 +1,70 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"net"
+	"net/http"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-func shadowCommand() *cobra.Command {
-	var output string
-	var gate report.Gate
-	cmd := &cobra.Command{
-		Use:   "shadow FILE",
-		Short: "Show what a weir in shadow mode has found, from its --shadow-report",
-		Long: `Show what a weir in shadow mode has found, from its --shadow-report; - is standard input. It says how many decisions of
-Weir the cluster's own collector carried out, how much later, and names each difference: what Weir would have deleted or
-changed and the cluster did not, and what was deleted although Weir would have kept it.
-
-With --gate it fails unless Weir has compared for as long, is still running, sees all kinds, and found no difference. Differences
-on purpose that release or keep do not count. Those that delete do, because in replace mode those objects go: the gate names
-them, and --accept NAME accepts those of that name. It names kinds that Weir cannot see in the same way.`,
-		Example: `  weir controller --mode shadow --shadow-report shadow.json
-  weir shadow shadow.json
-  weir shadow shadow.json --gate 24h`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(report.CheckOutput(output), gate.Check()); err != nil {
-				return err
-			}
-			return runShadow(args[0], output, gate, cmd.OutOrStdout())
-		},
+// compare runs shadow mode: only the collector, which changes nothing. There are no policies and no
+// webhook.
+func (f *controllerFlags) compare(ctx context.Context) error {
+	if f.set() || f.policyFlags.dir != "" {
+		return errors.New("--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, " +
+			"--webhook-service and --webhook-url out")
 	}
-	cmd.Flags().DurationVar(&gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
-	cmd.Flags().StringArrayVar(&gate.Accept, "accept", nil, report.AcceptUsage)
-	cmd.Flags().StringVarP(&output, "output", "o", report.Text, "text or json")
-	return cmd
+	b, err := beginWithoutPolicies(ctx, &f.clusterFlags, &f.processFlags)
+	if err != nil {
+		return err
+	}
+	c, err := f.controller(b, nil, nil, false)
+	if err != nil {
+		return err
+	}
+	m := newManagement(b.config, &f.processFlags, &f.collectorFlags)
+	if err := m.collect(b, c); err != nil {
+		return err
+	}
+	l, err := listenLocally()
+	if err != nil {
+		return err
+	}
+	b.log.Info("kubectl weir shadow reads what is compared", "url", "http://"+l.Addr().String())
+	m.serveLocally(l, c.ShadowHandler())
+	return m.run(ctx)
 }
 
-func runShadow(path, output string, gate report.Gate, out io.Writer) error {
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("read the report: %w", err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	r, err := report.Read(in)
+// listenLocally listens at the address that kubectl weir shadow asks, or at another port if that is
+// taken: a machine may run several. It is a loopback address, because clients are not
+// authenticated.
+func listenLocally() (net.Listener, error) {
+	l, err := net.Listen("tcp", report.Address)
 	if err != nil {
-		return fmt.Errorf("read the report %s: %w", path, err)
+		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	return r.Show(out, output, time.Now(), gate)
+	if err != nil {
+		return nil, fmt.Errorf("serve kubectl weir shadow: %w", err)
+	}
+	return l, nil
+}
+
+// serveLocally serves the report to programs on this machine, and to users who may forward a port
+// of the pod.
+func (m *management) serveLocally(l net.Listener, found http.Handler) {
+	mux := http.NewServeMux()
+	mux.Handle(report.Path, found)
+	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	m.follow("shadow", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // readers can ask again
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve kubectl weir shadow: %w", err)
+		}
+		return nil
+	})
 }

@@ -55,12 +55,11 @@ type Options struct {
 	// Namespaces that a DrainPolicy selects are drained; the namespace controller finds them empty.
 	Companion bool
 	// Shadow sends no request that changes anything. What Weir would collect is compared with what
-	// others do. What they have not done after ShadowLate (shadow.DefaultLate if 0) is a difference,
-	// reported in the file ShadowReport. Namespaces, Companion, Policies, Webhooks and Canary have no
+	// others do. What they have not done after ShadowLate (shadow.DefaultLate if 0) is a difference.
+	// Namespaces, Companion, Policies, Webhooks and Canary have no
 	// effect.
-	Shadow       bool
-	ShadowLate   time.Duration
-	ShadowReport string
+	Shadow     bool
+	ShadowLate time.Duration
 	// Home is the namespace that Weir runs in; empty if it is in none. In replace mode it is not
 	// drained: no process would be left to finish.
 	Home     string
@@ -144,12 +143,10 @@ func New(o Options) (*Controller, error) {
 func (c *Controller) inShadow() {
 	o := c.options
 	c.shadow = shadow.New(shadow.Options{
-		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered,
-		Namespaces: c.clients.open.CoreV1().Namespaces(), Late: o.ShadowLate, Report: o.ShadowReport,
+		Store: c.store, Ready: c.watcher.Ready, Undiscovered: c.watcher.Undiscovered, Late: o.ShadowLate,
 		Registry: o.Registry, Log: o.Log,
 	})
-	c.watcher.Listen(follow.Listener{Showing: c.shadow.Showing, Going: c.shadow.Going, Namespace: c.shadow.Namespace,
-		Rewound: c.shadow.Rewound})
+	c.watcher.Listen(follow.Listener{Showing: c.shadow.Showing, Going: c.shadow.Going, Rewound: c.shadow.Rewound})
 	c.work(collect.Options{Shadow: c.shadow}, true)
 	c.jobs = append(c.jobs, c.shadow.Run)
 }
@@ -309,17 +306,9 @@ func (c *Controller) drain() {
 	c.jobs = append(c.jobs, func(ctx context.Context) { c.drainer.Run(ctx, c.options.Namespaces) })
 }
 
-// ShadowHandler serves the comparison of shadow mode; nil in other modes. It does no
+// ShadowHandler serves the comparison of shadow mode to programs of this machine. It does no
 // authentication.
-func (c *Controller) ShadowHandler() http.Handler {
-	if c.shadow == nil {
-		return nil
-	}
-	return c.shadow.Handler()
-}
-
-// LocalOnly lets in programs that request an address of this machine, and no page in a browser.
-func LocalOnly(next http.Handler) http.Handler { return shadow.Local(next) }
+func (c *Controller) ShadowHandler() http.Handler { return shadow.Local(c.shadow.Handler()) }
 
 // Guard returns the function that holds deletes of another garbage collector beyond the limits; nil
 // if none are held.

@@ -3,9 +3,6 @@ package controller_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -156,28 +153,6 @@ func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestTheGraphIsServedToThisMachineOnly: who asks by another name is a page in a browser that was
-// told that name.
-func TestTheGraphIsServedToThisMachineOnly(t *testing.T) {
-	followed(t, func(*controller.Following) {}, func(c *clustertest.Cluster, f *controller.Following) {
-		c.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
-		ownedPod(c, "p0", "owner")
-		c.Pass(5 * time.Second)
-		for host, code := range map[string]int{"127.0.0.1:8080": 200, "localhost:8080": 200, "[::1]:8080": 200, "attacker.example": 421, "127.0.0.1.attacker.example": 421} {
-			r := httptest.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+host+controller.GraphPath, nil)
-			w := httptest.NewRecorder()
-			controller.LocalOnly(f.GraphHandler()).ServeHTTP(w, r)
-			body, err := io.ReadAll(w.Result().Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if shows := strings.Contains(string(body), "owner"); w.Code != code || shows != (code == 200) {
-				t.Errorf("%s: %d, it shows the graph: %t", host, w.Code, shows)
-			}
-		}
-	})
 }
 
 // TestWhatCannotWorkIsRefusedAtOnce: before anything is sent, and a registry that another has is a

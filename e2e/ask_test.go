@@ -19,7 +19,13 @@ import (
 // ask runs the plugin of kubectl as a user, and returns what it prints and its exit code.
 func (w *fixture) ask(kubeconfig string, args ...string) (out, said string, code int) {
 	w.Helper()
-	cmd := exec.CommandContext(w.Context(), shared.plugin, append(args, "--kubeconfig", kubeconfig, "--cache-dir", w.TempDir())...)
+	return w.program(append(args, "--kubeconfig", kubeconfig, "--cache-dir", w.TempDir())...)
+}
+
+// program runs the plugin to its end.
+func (w *fixture) program(args ...string) (out, said string, code int) {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), shared.plugin, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

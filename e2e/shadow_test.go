@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -22,28 +20,32 @@ type shadowReport struct {
 	Differences []struct{ What, Verb, Object, Why, Ended string }
 }
 
-// startShadow runs a weir that may read, and nothing else. It returns how to read its report, and
-// where that is.
-func (w *fixture) startShadow(flags ...string) (read func() shadowReport, path string) {
+// startShadow runs a weir that may read, and nothing else. It returns how to ask what it has found,
+// as users do.
+func (w *fixture) startShadow(flags ...string) (ask func(args ...string) (out, said string, code int)) {
 	w.Helper()
 	kubeconfig, err := w.reader()
 	if err != nil {
 		w.Fatal(err)
 	}
-	path = filepath.Join(w.TempDir(), "shadow.json")
-	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, LeaderElect: true, Flags: append([]string{"--mode", "shadow", "--shadow-report", path}, flags...)})
+	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, LeaderElect: true, Flags: append([]string{"--mode", "shadow"}, flags...)})
 	w.awaitSaid(w.weir, `"msg":"leading"`)
-	return func() (r shadowReport) {
+	return w.asker(w.weir)
+}
+
+// asker asks a weir in shadow mode.
+func (w *fixture) asker(p *weir.Process) func(args ...string) (out, said string, code int) {
+	w.Helper()
+	var url string
+	w.until("it says where it serves what it has compared", func(context.Context) (bool, error) {
+		var err error
+		url, err = p.ServedAt()
+		return url != "", err
+	})
+	return func(args ...string) (out, said string, code int) {
 		w.Helper()
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &r)
-		}
-		if err != nil {
-			w.Fatal(err)
-		}
-		return r
-	}, path
+		return w.program(append([]string{"shadow", "--url", url}, args...)...)
+	}
 }
 
 // reader is a kubeconfig of Weir that may read, and nothing else.
@@ -67,7 +69,7 @@ func (w *fixture) awaitNothingOpen() {
 func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{Controllers: plane.All})
-	_, path := w.startShadow()
+	ask := w.startShadow()
 	leaves := numbered("leaf", 50)
 	w.make("cm boss")
 	w.make(dependents("cm", leaves, "boss"))
@@ -92,27 +94,19 @@ func TestShadowFindsThatTheBuiltInCollectorDoesTheSame(t *testing.T) {
 	w.delete("one", background)
 	w.delete("role", background)
 	w.delete("by-hand", background)
-	short := fixtureIn(t, w.cluster)
-	short.make("cm one\ncm two owners=(one)")
-	ended := short.drop()
 	w.awaitGoneIn(collectorBegins, append(leaves, "boss", "below", "foreground", "held", "under-held", "orphaning", "one", "role", "of-role", "by-hand", "never-owned")...)
 	w.awaitOwners("kept", "")
 	w.awaitOwners("of-both", "two")
-	short.awaitDropped(ended)
-	w.awaitMetrics("the end of the namespace is compared", func(m weir.Metrics) bool {
-		return m.Sum("weir_shadow_decisions", "action", "drain", "result", "done")+m.Sum("weir_shadow_decisions", "action", "drain", "result", "sooner") == 1
-	})
 	w.awaitNothingOpen()
 	w.mustStay("kept", "two", "of-both")
-	w.weir.Stop(plane.DefaultGrace) //nolint:errcheck // what matters is the report, which it writes at its end
 
-	out, code := w.command("shadow", path, "--gate", "1s")
+	out, said, code := ask("--gate", "1s")
 	if code != 0 || !strings.Contains(out, "No difference.") {
-		t.Errorf("exit code %d of weir shadow:\n%s", code, out)
+		t.Errorf("exit code %d of kubectl weir shadow:\n%s%s", code, out, said)
 	}
 	t.Log(out)
-	if out, code := w.command("shadow", path, "--gate", "24h"); code != 1 || !strings.Contains(out, "not for 24h0m0s yet") {
-		t.Errorf("exit code %d of weir shadow --gate 24h:\n%s", code, out)
+	if out, said, code := ask("--gate", "24h"); code != 1 || !strings.Contains(said, "not for 24h0m0s yet") {
+		t.Errorf("exit code %d of kubectl weir shadow --gate 24h:\n%s%s", code, out, said)
 	}
 	requests := w.auditOf(weirUser)
 	if len(requests) < 50 {

@@ -122,25 +122,38 @@ func (s *story) certificates(ctx context.Context) (map[string]*x509.Certificate,
 	return out, nil
 }
 
-func certificate(ctx context.Context, pod string) (*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	forward := program(ctx, cluster.kubectl, "port-forward", "-n", weirNamespace, "pod/"+pod, "--address=127.0.0.1", ":9443")
+// forward has kubectl forward a port of Weir's until end is called.
+func forward(ctx context.Context, of, at string) (address string, end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	forward := program(ctx, cluster.kubectl, "port-forward", "-n", weirNamespace, of, "--address=127.0.0.1", ":"+at)
 	stdout, err := forward.StdoutPipe()
+	if err == nil {
+		err = forward.Start()
+	}
 	if err != nil {
-		return nil, err
+		cancel()
+		return "", nil, err
 	}
-	if err := forward.Start(); err != nil {
-		return nil, err
-	}
-	defer func() { cancel(); _ = forward.Wait() }() // it was killed
+	end = func() { cancel(); _ = forward.Wait() } // it was killed
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	found := port.FindStringSubmatch(line)
 	if found == nil {
-		return nil, fmt.Errorf("kubectl port-forward says %q: %w", line, err)
+		end()
+		return "", nil, fmt.Errorf("kubectl port-forward says %q: %w", line, err)
 	}
+	return "127.0.0.1:" + found[1], end, nil
+}
+
+func certificate(ctx context.Context, pod string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	address, end, err := forward(ctx, "pod/"+pod, "9443")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	// What it is signed by is looked at, not whether to trust it.
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "weir-webhook." + weirNamespace + ".svc"}}).DialContext(ctx, "tcp", "127.0.0.1:"+found[1])
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "weir-webhook." + weirNamespace + ".svc"}}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -15,19 +15,32 @@ import (
 // Shadow is a weir in shadow mode that looks on while others collect.
 type Shadow struct {
 	*Process
-	binary, report string
-	late           time.Duration
+	plugin string
+	late   time.Duration
+}
+
+var servedAt = regexp.MustCompile(`"kubectl weir shadow reads what is compared","url":"([^"]+)"`)
+
+// ServedAt is where a weir in shadow mode serves what it has compared; empty until it says so.
+func (p *Process) ServedAt() (string, error) {
+	text, err := p.Output()
+	if said := servedAt.FindStringSubmatch(text); said != nil {
+		return said[1], err
+	}
+	return "", err
 }
 
 // StartShadow runs one, which calls a decision a difference when the cluster has not carried it out
 // for a time.
 func StartShadow(ctx context.Context, o Options, late time.Duration) (*Shadow, error) {
-	s := &Shadow{binary: o.Binary, report: filepath.Join(o.Dir, "shadow.json"), late: late}
+	plugin, err := Plugin(ctx, o.Dir)
+	if err != nil {
+		return nil, err
+	}
 	o.Name = "shadow"
-	o.Flags = append([]string{"--mode", "shadow", "--shadow-late", late.String(), "--shadow-report", s.report}, o.Flags...)
-	var err error
-	s.Process, err = Start(ctx, o)
-	return s, err
+	o.Flags = append([]string{"--mode", "shadow", "--shadow-late", late.String()}, o.Flags...)
+	process, err := Start(ctx, o)
+	return &Shadow{Process: process, plugin: plugin, late: late}, err
 }
 
 // End waits until what was decided is carried out or counts as a difference, ends it, and returns
@@ -51,16 +64,17 @@ func (s *Shadow) End(ctx context.Context, accept ...string) (string, error) {
 	if err != nil && (!told || !wait.Interrupted(err)) {
 		return "", fmt.Errorf("wait until nothing that shadow mode decided is open: %w", err)
 	}
-	if err := s.Stop(plane.DefaultGrace); err != nil {
+	url, err := s.ServedAt()
+	if err != nil {
 		return "", err
 	}
-	args := []string{"shadow", s.report, "--gate", "1s"}
+	args := []string{"shadow", "--url", url, "--gate", "1s"}
 	for _, name := range accept {
 		args = append(args, "--accept", name)
 	}
-	out, err := exec.CommandContext(ctx, s.binary, args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, s.plugin, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("shadow mode found a difference: %w", err)
 	}
-	return string(out), nil
+	return string(out), s.Stop(plane.DefaultGrace)
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // Bounds, in bytes, of texts that users choose: a name in an owner reference may be as long as an
-// object is large. As JSON each byte takes two at most, so that a report with all differences and
-// all their steps stays below report.Most.
+// object is large. As JSON each byte takes two at most, so that a report with all differences
+// stays below report.Most.
 const (
 	mostObject = 512
 	mostWhy    = 1024
-	mostWhat   = 512 // of a step, or of a kind that is not seen
+	mostWhat   = 512 // of a kind that is not seen
 )
 
 // bounded returns text in one line, cut to most bytes. A long text is cut before it is made

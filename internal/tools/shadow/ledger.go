@@ -28,12 +28,10 @@ type Ledger struct {
 	sight sight
 
 	open        map[types.UID]*decision
-	spaces      map[string]*space         // by name
 	counts      map[string]map[string]int // by verb, and by what became of them
 	unasked     map[string]int            // deletes that were not decided
 	written     map[types.UID]string      // why, on purpose, the cluster does not look at a write
 	deletes     lags
-	drains      lags // of namespaces, since they were empty
 	differences []*report.Difference
 	purposely   []*report.Difference // those on purpose
 	more        int                  // differences that are only counted
@@ -46,7 +44,6 @@ type Ledger struct {
 type decision struct {
 	action  graph.Action
 	since   time.Time
-	past    past
 	purpose string             // why the cluster does not carry it out, if that is on purpose; "" if it is not known to be
 	differ  *report.Difference // nil if it is not late
 	late    bool
@@ -54,7 +51,7 @@ type decision struct {
 
 // NewLedger returns an empty Ledger, in which a decision is late after the duration late.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
-	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{}, spaces: map[string]*space{},
+	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{},
 		counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{},
 		moreDeletes: map[string]int{}}
 }
@@ -64,9 +61,6 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 	a.Why = bounded(a.Why, mostWhy)
 	d := l.open[uid]
 	if d != nil && there && a.Verb == d.action.Verb {
-		if a.Why != d.action.Why {
-			d.step(now, told(a))
-		}
 		d.action = a // of the present version
 		return
 	}
@@ -75,7 +69,7 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 		if there {
 			how = outcome(d, v, there)
 		}
-		l.close(now, uid, d, how, became(how, a, v, there))
+		l.close(now, uid, d, how)
 	}
 	if a.Verb == graph.Keep {
 		delete(l.written, uid) // it led to nothing
@@ -89,30 +83,7 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 		l.forgotten++
 		return
 	}
-	d = &decision{action: a, since: now, purpose: purpose}
-	d.step(now, told(a))
-	l.open[uid] = d
-}
-
-func (d *decision) step(now time.Time, what string) {
-	d.past.add(now, what)
-	d.past.into(d.differ)
-}
-
-// told returns a decision in words.
-func told(a graph.Action) string { return a.Verb.String() + ": " + a.Why }
-
-// became returns why a decision was closed.
-func became(how string, a graph.Action, v graph.View, there bool) string {
-	switch {
-	case !there:
-		return how + ": it is not followed any more, and whether it was done is not known"
-	case how == report.Withdrawn:
-		return how + ", now " + told(a)
-	case v.Deleting:
-		return how + ": it is being deleted"
-	}
-	return how + ": it was changed"
+	l.open[uid] = &decision{action: a, since: now, purpose: purpose}
 }
 
 // Wrote records that the references of an object were written when nothing was to be done about it,
@@ -146,9 +117,8 @@ func outcome(d *decision, v graph.View, there bool) string {
 	return report.Withdrawn
 }
 
-func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how, why string) {
+func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
 	delete(l.open, uid)
-	d.step(now, why)
 	l.count(d.action.Verb.String(), how)
 	if d.differ != nil {
 		d.differ.Ended = &now
@@ -187,7 +157,7 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 	d := l.open[v.UID]
 	if d != nil {
 		how = outcome(d, v, false)
-		l.close(now, v.UID, d, how, how+": it was deleted")
+		l.close(now, v.UID, d, how)
 		if how == report.Done {
 			return how
 		}
@@ -208,53 +178,28 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 		how = report.Others
 	default:
 		how = report.Kept
-		l.kept(now, d, a, v)
+		l.kept(now, a, v)
 	}
 	l.unasked[how]++
 	return how
 }
 
 // kept records a difference: an object was deleted that Weir would have kept.
-func (l *Ledger) kept(now time.Time, d *decision, a graph.Action, v graph.View) {
+func (l *Ledger) kept(now time.Time, a graph.Action, v graph.View) {
 	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(),
 		UID: v.UID, Why: a.Why, Ended: &now}
 	if has(v, orphaned) {
 		differ.OnPurpose = afterOrphaning
 	}
-	p := past{}
-	if d != nil {
-		p = d.past
-	} else {
-		p.add(now, "deleted, when Weir had decided: "+told(a))
-	}
-	p.into(differ)
 	l.differ(differ)
-}
-
-// Unawaited records that an owner is gone, or its finalizer, with the graph's view and decision
-// until then. It reports whether Weir would have waited for dependents that it may not have seen.
-func (l *Ledger) Unawaited(now time.Time, a graph.Action, v graph.View) bool {
-	purpose := unawaited(a, v)
-	if purpose == "" {
-		return false
-	}
-	l.differ(&report.Difference{At: now, What: report.Kept, Verb: graph.Unfinalize.String(), Object: v.Ref.String(),
-		UID: v.UID, Why: a.Why, OnPurpose: purpose, Ended: &now})
-	return true
 }
 
 // Rewound records that everything is forgotten and listed again: open decisions are about a history
 // that is over.
 func (l *Ledger) Rewound(now time.Time) {
-	const why = "the history of the API server went back"
 	for uid, d := range l.open {
-		l.close(now, uid, d, report.Withdrawn, report.Withdrawn+": "+why)
+		l.close(now, uid, d, report.Withdrawn)
 	}
-	for _, s := range l.spaces {
-		s.past.add(now, why)
-		s.ends(now)
-	}
-	clear(l.spaces)
 	clear(l.written)
 }
 
@@ -282,9 +227,7 @@ func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []r
 		l.count(d.action.Verb.String(), report.Late)
 		a := d.action
 		d.differ = &report.Difference{At: d.since, What: report.Late, Verb: a.Verb.String(), Object: a.Object.String(),
-			UID: uid, Why: a.Why,
-			OnPurpose: cmp.Or(d.purpose, purposes[uid])}
-		d.step(now, report.Late)
+			UID: uid, Why: a.Why, OnPurpose: cmp.Or(d.purpose, purposes[uid])}
 		l.differ(d.differ)
 		late = append(late, *d.differ)
 	}

@@ -2,7 +2,6 @@ package shadow
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,44 +145,6 @@ func TestWhatIsReleasedAndDeletedIsCompared(t *testing.T) {
 	r := l.Report(start, true)
 	if diff := cmp.Diff("release withdrawn 1; kept 1; kept configmaps shop/leaf on purpose: "+afterOrphaning, short(r)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
-	}
-	want := []report.Step{{At: start, What: "release: owner is gone"}, {At: start.Add(time.Second), What: "withdrawn: it was deleted"}}
-	if diff := cmp.Diff(want, r.OnPurpose[0].History); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
-}
-
-func TestADifferenceHasItsHistory(t *testing.T) {
-	const late = time.Minute
-	l := NewLedger(start, late)
-	a := action(graph.Delete, "1")
-	l.Decided(start, "leaf", a, view("1"), true)
-	for i := range 3 {
-		a.Why = fmt.Sprintf("owner %d is gone", i)
-		l.Decided(start.Add(time.Second), "leaf", a, view("1"), true)
-	}
-	l.Decided(start.Add(2*time.Second), "leaf", a, view("1"), true) // nothing new
-	l.Overdue(start.Add(late), nil)
-	before := l.Report(start, true)
-	for i := range 10 {
-		a.Why = fmt.Sprintf("owner %d is gone, too", i)
-		l.Decided(start.Add(late), "leaf", a, view("1"), true)
-	}
-	l.Decided(start.Add(2*late), "leaf", graph.Action{Verb: graph.Keep, Why: "owned by another"}, view("2"), true)
-	steps := func(r report.Report) (whats []string) {
-		for _, s := range r.Differences[0].History {
-			whats = append(whats, s.What)
-		}
-		return whats
-	}
-	first := []string{"delete: owner is gone", "delete: owner 0 is gone", "delete: owner 1 is gone", "delete: owner 2 is gone"}
-	if diff := cmp.Diff(append(slices.Clone(first), "late"), steps(before)); diff != "" {
-		t.Errorf("history when it is late (-want +got):\n%s", diff)
-	}
-	want := append(first, "delete: owner 7 is gone, too", "delete: owner 8 is gone, too", "delete: owner 9 is gone, too", "withdrawn, now keep: owned by another")
-	after := l.Report(start, true)
-	if diff := cmp.Diff(want, steps(after)); diff != "" || after.Differences[0].Skipped != 8 {
-		t.Errorf("history at its end, without %d (-want +got):\n%s", after.Differences[0].Skipped, diff)
 	}
 }
 

@@ -16,8 +16,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		decisions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_decisions",
 			Help: "What Weir would have done since it began, by action and result: done by the cluster, withdrawn because " +
-				"of what was seen later, open. What was late is counted a second time, as late. The action drain is about " +
-				"namespaces, which may also be sooner than Weir, kept by Weir, or refused."}, []string{"action", "result"}),
+				"of what was seen later, open. What was late is counted a second time, as late."}, []string{"action", "result"}),
 		deletes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_shadow_deletes",
 			Help: "Deletes of objects with owners that Weir had not decided: sooner than it, by others while an owner " +
 				"lives, or kept by Weir in doubt."}, []string{"result"}),
@@ -39,9 +38,6 @@ func (m *metrics) set(r report.Report) {
 		for _, how := range []string{report.Done, report.Withdrawn, report.Late, "open"} {
 			m.decisions.WithLabelValues(verb, how).Set(float64(of[how]))
 		}
-	}
-	for _, how := range []string{report.Done, report.Sooner, report.Kept, report.Refused, report.Late, "open"} {
-		m.decisions.WithLabelValues(report.Drain, how).Set(float64(r.Decisions[report.Drain][how]))
 	}
 	for _, how := range []string{report.Sooner, report.Others, report.Kept} {
 		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))

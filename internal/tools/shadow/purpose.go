@@ -21,8 +21,6 @@ const (
 	ownBlock           = "an object does not block itself"
 	brokenCycle        = "a cycle of owners that wait for each other is broken"
 	afterOrphaning     = "dependents written after orphaning are released"
-	orphaningWaits     = "orphaning waits for complete lists"
-	foregroundWaits    = "foreground deletion waits for first lists"
 )
 
 // onPurpose returns the difference on purpose because of which the cluster does not carry a
@@ -51,28 +49,6 @@ func onPurpose(g *graph.Graph, a graph.Action, v graph.View) string {
 		}
 	}
 	return ""
-}
-
-// unawaited returns the difference on purpose because of which an owner that is being deleted waits
-// for dependents that Weir may not have seen; "" if it does not wait.
-func unawaited(a graph.Action, v graph.View) string {
-	switch {
-	case !v.Deleting || a.Verb != graph.Wait || a.Unseen == "":
-		return ""
-	case v.Orphaning:
-		return orphaningWaits
-	}
-	return foregroundWaits
-}
-
-// ends reports whether a write removes the finalizer by which an owner waits for its dependents.
-func ends(before graph.View, finalizers []string) bool {
-	for _, f := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
-		if slices.Contains(before.Finalizers, f) && !slices.Contains(finalizers, f) {
-			return true
-		}
-	}
-	return false
 }
 
 func has(v graph.View, verdict string) bool {

@@ -2,7 +2,6 @@ package shadow
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -257,55 +256,13 @@ func TestADeleteIsSeenWhenItBegins(t *testing.T) {
 	}
 }
 
-// TestWhatWeirWouldWaitForIsTold: the cluster ends the deletion of an owner whose dependents Weir
-// may not have seen.
-func TestWhatWeirWouldWaitForIsTold(t *testing.T) {
-	failing, slow := graph.ListFailed{Kind: pods, Reason: "no answer"}, graph.ListSlow{Kind: pods, Reason: "no answer"}
-	both := append(slices.Clone(orphaning), plain...)
-	for name, c := range map[string]struct {
-		pods graph.Event
-		then func(s *scene)
-		want string
-	}{
-		"orphan, and it goes":              {failing, func(s *scene) { s.see("owner", orphaning); s.gone("owner") }, orphaningWaits},
-		"orphan, and it is held by others": {failing, func(s *scene) { s.see("owner", both); s.see("owner", plain); s.gone("owner") }, orphaningWaits},
-		"orphan, and it is written":        {failing, func(s *scene) { s.see("owner", orphaning); s.see("owner", both) }, ""},
-		"orphan, and it still has dependents": {failing, func(s *scene) {
-			s.see("owner", orphaning)
-			s.see("leaf", nil, own("owner"))
-			s.gone("owner")
-		}, ""},
-		"no orphan":                               {failing, func(s *scene) { s.see("owner", plain); s.gone("owner") }, ""},
-		"orphan, and all is listed":               {graph.ListEnds{Kind: pods}, func(s *scene) { s.see("owner", orphaning); s.gone("owner") }, ""},
-		"foreground, and a kind fails":            {failing, func(s *scene) { s.see("owner", foreground); s.gone("owner") }, ""},
-		"foreground, and a first list takes long": {slow, func(s *scene) { s.see("owner", foreground); s.gone("owner") }, foregroundWaits},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.Store.Apply(graph.Serving{Resources: []graph.Resource{
-				{Version: "v1", Versions: []string{"v1"}, Kind: "ConfigMap", Resource: "configmaps", Namespaced: true, Deletable: true, Collected: true},
-				{Version: "v1", Versions: []string{"v1"}, Kind: "Pod", Resource: "pods", Namespaced: true, Deletable: true, Collected: true},
-			}}, graph.ListBegins{Kind: pods}, c.pods)
-			s.see("owner", nil)
-			c.then(s)
-			r, want := s.now(), 0
-			if c.want != "" {
-				want = 1
-			}
-			if len(r.Differences) > 0 || len(r.OnPurpose) != want || want == 1 && (r.OnPurpose[0].OnPurpose != c.want || r.OnPurpose[0].Verb != "unfinalize" || r.OnPurpose[0].Deletes()) {
-				t.Errorf("%+v and %+v, want one on purpose: %q", r.Differences, r.OnPurpose, c.want)
-			}
-		})
-	}
-}
-
 func TestEachPurposeIsNamedInTheDesign(t *testing.T) {
 	text, err := os.ReadFile("../../../DESIGN.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	design := strings.Join(strings.Fields(string(text)), " ")
-	for _, name := range []string{besideUnresolvable, judgedWhenWritten, duringForeground, unsoundBlocks, nothingBlocks, ownBlock, brokenCycle, afterOrphaning, orphaningWaits, foregroundWaits} {
+	for _, name := range []string{besideUnresolvable, judgedWhenWritten, duringForeground, unsoundBlocks, nothingBlocks, ownBlock, brokenCycle, afterOrphaning} {
 		if !strings.Contains(design, name) {
 			t.Errorf("DESIGN.md does not say: %s", name)
 		}

@@ -35,12 +35,7 @@ func (l *Ledger) Report(now time.Time, ready bool) report.Report {
 	for _, d := range l.open {
 		open(d.action.Verb.String())
 	}
-	for _, s := range l.spaces {
-		if !s.done {
-			open(report.Drain)
-		}
-	}
-	r.LagSeconds, r.NamespaceLagSeconds = l.deletes.told(), l.drains.told()
+	r.LagSeconds = l.deletes.told()
 	l.sight.into(&r)
 	return r
 }

@@ -1,11 +1,7 @@
 package shadow
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -24,10 +19,7 @@ import (
 // after failures, up to a quarter of an hour later, but mostly it is done within a second.
 const DefaultLate = 2 * time.Minute
 
-const (
-	sweepEvery  = time.Second // the time between two sweeps
-	reportEvery = 10 * time.Second
-)
+const sweepEvery = time.Second // the time between two sweeps
 
 // Options configure a Shadow.
 type Options struct {
@@ -35,12 +27,9 @@ type Options struct {
 	Ready func() error // returns nil once all kinds have been listed
 	// Undiscovered returns the group versions that do not answer.
 	Undiscovered func() []string
-	// Namespaces reads the namespaces in which nothing moves.
-	Namespaces typedcorev1.NamespaceInterface
-	Late       time.Duration // DefaultLate if 0
-	Report     string        // a file for the Report, written every 10 s; "" for none
-	Registry   prometheus.Registerer
-	Log        logr.Logger
+	Late         time.Duration // DefaultLate if 0
+	Registry     prometheus.Registerer
+	Log          logr.Logger
 }
 
 // Shadow compares decisions with what happens in the cluster.
@@ -85,9 +74,6 @@ func (s *Shadow) Showing(o *graph.Object) func() {
 	if there && o.Deleting && !before.Deleting {
 		s.Going(o.UID)
 		return nil
-	}
-	if there && o.Deleting && ends(before, o.Finalizers) {
-		s.unawaited(decided, before)
 	}
 	freed := missed(before.Owners, o.Owners)
 	follows := len(o.Owners) > 0 && !o.Deleting && (!there || !same) && decided.Verb != graph.Delete &&
@@ -152,24 +138,12 @@ func (s *Shadow) Going(uid types.UID) {
 	if !there {
 		return
 	}
-	s.unawaited(a, v)
 	s.mu.Lock()
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
 	if how == report.Kept {
 		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.Ref.String(), mostObject), "uid", uid, "why",
 			bounded(a.Why, mostWhy))
-	}
-}
-
-// unawaited is called when an owner is gone, or its finalizer is.
-func (s *Shadow) unawaited(a graph.Action, v graph.View) {
-	s.mu.Lock()
-	told := s.ledger.Unawaited(time.Now(), a, v)
-	s.mu.Unlock()
-	if told {
-		s.Log.Info("its deletion went on, and Weir would have waited", "object", bounded(v.Ref.String(), mostObject), "uid",
-			v.UID, "why", bounded(a.Why, mostWhy))
 	}
 }
 
@@ -181,24 +155,17 @@ func (s *Shadow) Rewound(string) {
 	s.ledger.Rewound(time.Now())
 }
 
-// Run checks open decisions, and writes the report, until ctx ends.
+// Run checks open decisions until ctx ends.
 func (s *Shadow) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	s.mu.Lock()
 	s.ledger.Since = time.Now() // the time of the first decisions
 	s.mu.Unlock()
-	reported := time.Time{}
 	for {
-		s.sweep(ctx)
-		if time.Since(reported) >= reportEvery {
-			reported = time.Now()
-			s.report()
-		}
+		s.sweep()
 		select {
 		case <-ctx.Done():
-			s.see()
-			s.report()
 			return
 		case <-tick.C:
 		}
@@ -206,7 +173,7 @@ func (s *Shadow) Run(ctx context.Context) {
 }
 
 // sweep decides open decisions again: no worker does, when an object is gone or has changed.
-func (s *Shadow) sweep(ctx context.Context) {
+func (s *Shadow) sweep() {
 	s.see()
 	late, open := s.overdue(time.Now())
 	for _, d := range late {
@@ -218,7 +185,6 @@ func (s *Shadow) sweep(ctx context.Context) {
 		s.Store.Read(func(g *graph.Graph) { a = g.Decide(uid) })
 		s.Decided(uid, a)
 	}
-	s.look(ctx)
 	s.metrics.set(s.now())
 }
 
@@ -254,40 +220,4 @@ func (s *Shadow) now() report.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.Report(time.Now(), ready)
-}
-
-func (s *Shadow) report() {
-	if s.Report == "" {
-		return
-	}
-	if err := write(s.Report, s.now()); err != nil {
-		s.Log.Error(err, "write the report")
-	}
-}
-
-// write replaces a file as a whole: a reader sees the old report or the new one.
-func write(path string, r report.Report) error {
-	var data bytes.Buffer
-	if err := r.Write(&data); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = data.WriteTo(next)
-	if e := next.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Chmod(next.Name(), 0o644) //nolint:gosec // others may read it
-	}
-	if err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(next.Name()) // the first error says more
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

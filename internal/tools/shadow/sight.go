@@ -52,8 +52,7 @@ func (s *sight) look(now time.Time, ready bool, unseen []report.Unseen) {
 
 // into copies the times into a report.
 func (s *sight) into(r *report.Report) {
-	seconds := s.compared.Seconds()
-	r.ComparedSeconds = &seconds
+	r.ComparedSeconds = s.compared.Seconds()
 	for _, u := range s.unseen[:min(len(s.unseen), mostUnseen)] {
 		u.Why, u.ComparedSeconds = bounded(u.Why, mostWhat), s.hidden[u.What].Seconds()
 		r.Unseen = append(r.Unseen, u)

@@ -8,10 +8,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
+
+var configMaps, pods = schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
+
+// served is a kind that the graph follows.
+func served(resource string, state graph.ListState) graph.KindStats {
+	return graph.KindStats{Resource: graph.Resource{Resource: resource, Namespaced: true, Collected: true, Deletable: true, Listable: true}, Served: true, State: state, Reason: "no answer"}
+}
 
 // TestOnlyTheTimeInWhichAllIsSeenCounts: what is not seen is told with how much was compared
 // before, and what was compared without it does not count once it is seen again.
@@ -43,7 +51,7 @@ func TestOnlyTheTimeInWhichAllIsSeenCounts(t *testing.T) {
 				s.look(now, true, unseen)
 				var r report.Report
 				s.into(&r)
-				got := fmt.Sprintf("%vs", *r.ComparedSeconds)
+				got := fmt.Sprintf("%vs", r.ComparedSeconds)
 				for _, u := range r.Unseen {
 					got += fmt.Sprintf(" %s %vs", u.What, u.ComparedSeconds)
 				}
@@ -89,14 +97,14 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 		pass := func(seconds int) {
 			for range seconds {
 				<-time.After(time.Second)
-				st.sweep(t.Context())
+				st.sweep()
 			}
 		}
 		gate := func(accept ...string) string {
 			r := st.now()
-			return fmt.Sprint(r.Gate(time.Now(), report.Gate{Lasted: 10 * time.Second, Accept: accept}))
+			return fmt.Sprint(r.Gate(report.Gate{Lasted: 10 * time.Second, Accept: accept}))
 		}
-		st.sweep(t.Context())
+		st.sweep()
 		pass(9)
 		if got, want := gate(), "it has compared for 9s, and not for 10s yet"; got != want {
 			t.Errorf("after 9 s: %s, want %s", got, want)

@@ -13,20 +13,12 @@ import (
 // Draw prints a report for people.
 func (r *Report) Draw(out io.Writer) error {
 	p := &printer{out: out}
-	if until := r.At.UTC().Format(time.RFC3339); r.ComparedSeconds != nil {
-		p.line("Compared for %s, until %s.", r.compared(nil).Truncate(time.Second), until)
-	} else {
-		p.line("Compared from %s until %s, by a weir that is older than this command: it does not say for how long of that.",
-			r.Since.UTC().Format(time.RFC3339), until)
-	}
+	p.line("Compared for %s, until %s.", r.compared(nil).Truncate(time.Second), r.At.UTC().Format(time.RFC3339))
 	if !r.Ready {
 		p.line("Not all kinds have been listed: much is in doubt.")
 	}
 	r.drawUnseen(p)
 	r.drawObjects(p)
-	if of := r.Decisions[Drain]; of != nil {
-		r.drawNamespaces(p, of)
-	}
 	if r.Forgotten > 0 {
 		p.line("%d decisions were not compared, because too many were open.", r.Forgotten)
 	}
@@ -56,12 +48,6 @@ func (p *printer) differences(of []Difference, more int) {
 		if d.OnPurpose != "" {
 			p.line("    on purpose: %s", d.OnPurpose)
 		}
-		for i, s := range d.History {
-			if d.Skipped > 0 && i == (len(d.History)+1)/2 {
-				p.line("    … %d more", d.Skipped)
-			}
-			p.line("    %s %s", s.At.UTC().Format(time.TimeOnly), s.What)
-		}
 	}
 	if more > 0 {
 		p.line("  and %d more, which are in the log", more)
@@ -84,10 +70,9 @@ func (r *Report) drawDeletes(p *printer) {
 
 func (r *Report) drawObjects(p *printer) {
 	for _, verb := range slices.Sorted(maps.Keys(r.Decisions)) {
-		if of := r.Decisions[verb]; verb != Drain {
-			p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; "+
-				"%d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
-		}
+		of := r.Decisions[verb]
+		p.line("%s: %d were carried out by the cluster, %d were withdrawn because of what was seen later, %d are open; "+
+			"%d of all were late.", verb, of[Done], of[Withdrawn], of["open"], of[Late])
 	}
 	if lag := r.LagSeconds; r.Decisions["delete"][Done] > 0 {
 		p.line("The cluster deleted %.1f s after Weir would have (median), 99 of 100 within %.1f s, the last after %.1f s.",
@@ -97,33 +82,16 @@ func (r *Report) drawObjects(p *printer) {
 		"while an owner lives.", r.Deletes[Sooner], r.Deletes[Others])
 }
 
-func (r *Report) drawNamespaces(p *printer, of map[string]int) {
-	p.line("namespaces: %d were removed when nothing was left in them, %d before Weir saw that, %d are open; in %d "+
-		"the cluster was not allowed to delete what is in them; %d of all were late.",
-		of[Done], of[Sooner], of["open"], of[Refused], of[Late])
-	if lag := r.NamespaceLagSeconds; of[Done] > 0 {
-		p.line("They were removed %.1f s after Weir would have deleted them (median), 99 of 100 within %.1f s, the last "+
-			"after %.1f s.", lag.Median, lag.P99, lag.Most)
-	}
-}
-
 // told describes the difference in words.
 func (d *Difference) told() string {
-	verb, kept := d.Verb, "it was deleted, and Weir would have kept it"
-	switch verb {
-	case Drain:
-		kept = "it was removed, and Weir would have kept it"
-	case unfinalizes:
-		kept = "its deletion went on, and Weir would have waited"
-	}
 	switch {
 	case d.What == Kept:
-		return kept
+		return "it was deleted, and Weir would have kept it"
 	case d.Ended != nil:
-		return fmt.Sprintf("Weir would %s it, and the cluster did so, or Weir thought otherwise, %s later", verb,
+		return fmt.Sprintf("Weir would %s it, and the cluster did so, or Weir thought otherwise, %s later", d.Verb,
 			d.Ended.Sub(d.At).Round(time.Second))
 	}
-	return "Weir would " + verb + " it, and the cluster has not"
+	return "Weir would " + d.Verb + " it, and the cluster has not"
 }
 
 // printer keeps the first error. Text that others have chosen, such as the names of owners, stays

@@ -20,20 +20,12 @@ const (
 // TestReportIsDrawn: each part of a report, and nothing of what it does not have.
 func TestReportIsDrawn(t *testing.T) {
 	later := start.Add(90*time.Second + 400*time.Millisecond)
-	steps := func(what ...string) (out []Step) {
-		for i, w := range what {
-			out = append(out, Step{start.Add(time.Duration(i) * time.Minute), w})
-		}
-		return out
-	}
 	for name, c := range map[string]struct {
 		change func(*Report)
 		want   string
 	}{
 		"nothing":           {func(*Report) {}, head + none + "No difference.\n"},
 		"not all was there": {func(r *Report) { r.Ready = false }, head + "Not all kinds have been listed: much is in doubt.\n" + none + "No difference.\n"},
-		"of an older weir": {func(r *Report) { r.ComparedSeconds = nil },
-			"Compared from 2026-11-23T08:00:00Z until 2026-11-23T09:00:00Z, by a weir that is older than this command: it does not say for how long of that.\n" + none + "No difference.\n"},
 		"not all is seen": {func(r *Report) {
 			r.Unseen, r.MoreUnseen = []Unseen{{"widgets.example.com", "it cannot be listed: no answer", 600.5}, {"metrics.k8s.io/v1", "the group does not answer", 900}}, 3
 		}, "Compared for 10m0s, until 2026-11-23T09:00:00Z.\nWeir cannot see the following now, and compares nothing of it:\n" +
@@ -44,7 +36,6 @@ func TestReportIsDrawn(t *testing.T) {
 			r.Decisions = map[string]map[string]int{"release": {Withdrawn: 2}, "delete": {Done: 3, Withdrawn: 1, Late: 5, "open": 4}}
 			r.Deletes = map[string]int{Sooner: 6, Others: 7, Kept: 8}
 			r.LagSeconds = Lag{0.25, 1.96, 12}
-			r.NamespaceLagSeconds = Lag{77, 77, 77}
 		}, head +
 			"delete: 3 were carried out by the cluster, 1 were withdrawn because of what was seen later, 4 are open; 5 of all were late.\n" +
 			"release: 0 were carried out by the cluster, 2 were withdrawn because of what was seen later, 0 are open; 0 of all were late.\n" +
@@ -55,39 +46,17 @@ func TestReportIsDrawn(t *testing.T) {
 		}, head +
 			"delete: 0 were carried out by the cluster, 0 were withdrawn because of what was seen later, 1 are open; 0 of all were late.\n" +
 			"release: 1 were carried out by the cluster, 0 were withdrawn because of what was seen later, 0 are open; 0 of all were late.\n" + none + "No difference.\n"},
-		"namespaces": {func(r *Report) {
-			r.Decisions = map[string]map[string]int{Drain: {Done: 1, Sooner: 2, "open": 3, Refused: 4, Late: 5, Kept: 6}}
-			r.LagSeconds, r.NamespaceLagSeconds = Lag{77, 77, 77}, Lag{1, 2, 3}
-		}, head + none +
-			"namespaces: 1 were removed when nothing was left in them, 2 before Weir saw that, 3 are open; in 4 the cluster was not allowed to delete what is in them; 5 of all were late.\n" +
-			"They were removed 1.0 s after Weir would have deleted them (median), 99 of 100 within 2.0 s, the last after 3.0 s.\nNo difference.\n"},
-		"no namespace went": {func(r *Report) {
-			r.Decisions, r.NamespaceLagSeconds = map[string]map[string]int{Drain: {"open": 1}}, Lag{77, 77, 77}
-		}, head + none +
-			"namespaces: 0 were removed when nothing was left in them, 0 before Weir saw that, 1 are open; in 0 the cluster was not allowed to delete what is in them; 0 of all were late.\nNo difference.\n"},
 		"differences": {func(r *Report) {
 			r.Differences = []Difference{
-				{At: start, What: Late, Verb: "release", Object: "pods shop/web", Why: "owner is gone", History: steps("release", "kept", "release", "kept"), Skipped: 9},
-				{At: start, What: Late, Verb: "delete", Object: "pods shop/db", Why: "owner is gone", History: steps("delete", "done"), Ended: &later},
-				{At: start, What: Kept, Verb: "delete", Object: "pods shop/job", Why: "in doubt", History: steps("gone")},
-				{At: start, What: Kept, Verb: Drain, Object: "namespaces shop", Why: "not empty"},
-				{At: start, What: Kept, Verb: "unfinalize", Object: "jobs shop/owner", Why: "not all is listed"},
+				{At: start, What: Late, Verb: "release", Object: "pods shop/web", Why: "owner is gone"},
+				{At: start, What: Late, Verb: "delete", Object: "pods shop/db", Why: "owner is gone", Ended: &later},
+				{At: start, What: Kept, Verb: "delete", Object: "pods shop/job", Why: "in doubt"},
 			}
 		}, head + none + `
-5 differences:
+3 differences:
   pods shop/web: Weir would release it, and the cluster has not (owner is gone; since 2026-11-23T08:00:00Z)
-    08:00:00 release
-    08:01:00 kept
-    … 9 more
-    08:02:00 release
-    08:03:00 kept
   pods shop/db: Weir would delete it, and the cluster did so, or Weir thought otherwise, 1m30s later (owner is gone; since 2026-11-23T08:00:00Z)
-    08:00:00 delete
-    08:01:00 done
   pods shop/job: it was deleted, and Weir would have kept it (in doubt; since 2026-11-23T08:00:00Z)
-    08:00:00 gone
-  namespaces shop: it was removed, and Weir would have kept it (not empty; since 2026-11-23T08:00:00Z)
-  jobs shop/owner: its deletion went on, and Weir would have waited (not all is listed; since 2026-11-23T08:00:00Z)
 `},
 		"differences that are only counted": {func(r *Report) { r.More = 1 }, head + none + "\n1 difference:\n  and 1 more, which are in the log\n"},
 		"only on purpose": {func(r *Report) {
@@ -113,7 +82,7 @@ On purpose Weir would also delete what the cluster keeps. That closes the gate, 
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Report{Since: start, At: start.Add(time.Hour), ComparedSeconds: new(3600.0), Ready: true}
+			r := Report{Since: start, At: start.Add(time.Hour), ComparedSeconds: 3600, Ready: true}
 			c.change(&r)
 			var out bytes.Buffer
 			if err := r.Draw(&out); err != nil {
@@ -143,18 +112,18 @@ func (f *full) Write(p []byte) (int, error) {
 // and the gate is not what is told.
 func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
 	r := Report{Since: start, At: start.Add(time.Hour), Differences: onPurpose("", 2), OnPurpose: onPurpose("judged", 2), Forgotten: 1, Unseen: []Unseen{{What: "widgets.example.com"}}, MoreUnseen: 1, ForgottenWrites: 1,
-		Decisions: map[string]map[string]int{"delete": {Done: 1}, Drain: {Done: 1}}}
+		Decisions: map[string]map[string]int{"delete": {Done: 1}}}
 	var whole bytes.Buffer
 	if err := r.Draw(&whole); err != nil {
 		t.Fatal(err)
 	}
 	for n := range bytes.Count(whole.Bytes(), []byte("\n")) {
 		out := &full{left: n}
-		if err := r.Show(out, Text, r.At, Gate{Lasted: time.Hour}); err != errFull || out.refused != 1 { //nolint:errorlint // as it is
+		if err := r.Show(out, Text, Gate{Lasted: time.Hour}); err != errFull || out.refused != 1 { //nolint:errorlint // as it is
 			t.Errorf("after %d lines: %v, and %d writes were tried that failed", n, err, out.refused)
 		}
 	}
-	if err := r.Show(&full{}, JSON, r.At, Gate{Lasted: time.Hour}); !errors.Is(err, errFull) {
+	if err := r.Show(&full{}, JSON, Gate{Lasted: time.Hour}); !errors.Is(err, errFull) {
 		t.Errorf("as JSON: %v", err)
 	}
 }
@@ -165,15 +134,15 @@ func TestReportThatCannotBeWrittenIsAnError(t *testing.T) {
 func TestWhatOthersHaveChosenStaysInItsLine(t *testing.T) {
 	const evil = "x\x1b[2J\r\nNo difference.\u202e; rm -rf /"
 	tame := func(text string) *Report {
-		d := Difference{What: Late, Verb: text, Object: text, UID: "1", Why: text, OnPurpose: text, History: []Step{{start, text}}}
+		d := Difference{What: Late, Verb: text, Object: text, UID: "1", Why: text, OnPurpose: text}
 		removes := d
 		removes.Verb = deletes
-		return &Report{Since: start, At: start.Add(time.Hour), Unseen: []Unseen{{What: text, Why: text}}, Decisions: map[string]map[string]int{text: {Done: 1}, Drain: {}},
+		return &Report{Since: start, At: start.Add(time.Hour), Unseen: []Unseen{{What: text, Why: text}}, Decisions: map[string]map[string]int{text: {Done: 1}},
 			Differences: []Difference{d}, OnPurpose: []Difference{d, removes}, MoreDeletes: map[string]int{text + text: 1}}
 	}
 	shown := func(r *Report) string {
 		var out bytes.Buffer
-		err := r.Show(&out, Text, r.At, Gate{Lasted: time.Minute})
+		err := r.Show(&out, Text, Gate{Lasted: time.Minute})
 		return out.String() + err.Error()
 	}
 	got, plain := shown(tame(evil)), shown(tame("x"))

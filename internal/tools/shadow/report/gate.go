@@ -36,29 +36,16 @@ func (g Gate) Check() error {
 	return nil
 }
 
-const (
-	// fresh is the greatest age of the report of a running process.
-	fresh = time.Minute
-	// mostNamed is how many objects, or kinds, an error names.
-	mostNamed = 5
-)
+// mostNamed is how many objects, or kinds, an error names.
+const mostNamed = 5
 
 // Gate returns what closes the gate; nil if it is open.
-func (r *Report) Gate(now time.Time, g Gate) error {
+func (r *Report) Gate(g Gate) error {
 	var errs []error
-	if age := now.Sub(r.At); age > fresh {
-		errs = append(errs, fmt.Errorf("the report is %s old: its process does not run any more", age.Round(time.Second)))
-	} else if age < -fresh { // it would look fresh for as long as the clocks differ
-		errs = append(errs, fmt.Errorf("the report is of %s from now: clocks differ, and whether its process runs is not "+
-			"known", -age.Round(time.Second)))
-	}
 	if !r.Ready {
 		errs = append(errs, errors.New("not all kinds have been listed"))
 	}
-	if r.ComparedSeconds == nil {
-		errs = append(errs, errors.New("the report does not say for how long it has compared: the weir that wrote it is "+
-			"older than this command; update it"))
-	} else if compared := r.compared(g.Accept); compared < g.Lasted {
+	if compared := r.compared(g.Accept); compared < g.Lasted {
 		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second),
 			g.Lasted))
 	}

@@ -6,11 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Drain is the verb of decisions about namespaces.
-const Drain = "drain"
-
-// The verbs that collect an object, and that end the deletion of an owner.
-const deletes, unfinalizes = "delete", "unfinalize"
+// deletes is the verb that collects an object.
+const deletes = "delete"
 
 // What became of a decision.
 const (
@@ -19,42 +16,34 @@ const (
 	Late      = "late"      // no client has carried it out for long: a difference
 )
 
-// What became of objects with owners that were deleted without a decision, and of namespaces that
-// went before Weir would have let them go.
+// What became of objects with owners that were deleted without a decision.
 const (
-	Sooner = "sooner" // Weir would have deleted it too, but had not decided yet, or did not know an owner, or the content
+	Sooner = "sooner" // Weir would have deleted it too, but had not decided yet, or did not know an owner
 	Others = "others" // an owner of it lives, or can never be determined: a user or a controller deleted it
-	Kept   = "kept"   // Weir kept it in doubt, and no owner is known to live, or the namespace was not empty: a difference
+	Kept   = "kept"   // Weir kept it in doubt, and no owner is known to live: a difference
 )
-
-// Refused is the outcome of a namespace whose content the namespace controller tried to delete and
-// was not allowed to. Weir would not have been, either.
-const Refused = "refused"
 
 // Report is what was found up to a moment.
 type Report struct {
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
 	// ComparedSeconds is for how much of that time the process compared. A clock that is set, or a
-	// machine that sleeps, adds nothing. It is nil in reports of an older weir, which does not say.
-	ComparedSeconds *float64 `json:"comparedSeconds,omitempty"`
+	// machine that sleeps, adds nothing.
+	ComparedSeconds float64 `json:"comparedSeconds"`
 	// Unseen is what Weir cannot see now, and so does not compare. MoreUnseen are only counted.
 	Unseen     []Unseen `json:"unseen,omitempty"`
 	MoreUnseen int      `json:"moreUnseen,omitempty"`
 	// Ready reports whether all kinds have been listed. Before that, much is in doubt.
 	Ready bool `json:"ready"`
-	// Decisions are counted by verb (delete, release, unblock, unfinalize, and drain for a
-	// namespace that is being deleted) and by outcome: done, withdrawn, late (counted besides) and
-	// open; for namespaces also sooner, kept, and refused (counted besides).
+	// Decisions are counted by verb (delete, release, unblock, unfinalize) and by outcome: done,
+	// withdrawn, late (counted besides) and open.
 	Decisions map[string]map[string]int `json:"decisions"`
 	// Deletes counts the deletes of objects with owners that Weir had not decided: sooner, others
 	// and kept.
 	Deletes map[string]int `json:"deletes"`
 	// LagSeconds is how much later than Weir's decision deletes came.
-	LagSeconds Lag `json:"lagSeconds"`
-	// NamespaceLagSeconds is how long empty namespaces stayed.
-	NamespaceLagSeconds Lag          `json:"namespaceLagSeconds"`
-	Differences         []Difference `json:"differences"`
+	LagSeconds  Lag          `json:"lagSeconds"`
+	Differences []Difference `json:"differences"`
 	// OnPurpose are the differences from kube-controller-manager that are on purpose. Those that
 	// delete close a gate that does not accept them.
 	OnPurpose     []Difference `json:"onPurpose,omitempty"`
@@ -89,10 +78,6 @@ type Difference struct {
 	// OnPurpose is the name in DESIGN.md of a difference on purpose from kube-controller-manager;
 	// "" if there is no explanation.
 	OnPurpose string `json:"onPurpose,omitempty"`
-	// History is what was decided and seen, the first and the last steps. Skipped counts those in
-	// between.
-	History []Step `json:"history,omitempty"`
-	Skipped int    `json:"skipped,omitempty"`
 	// Ended is when the decision was carried out after all, or withdrawn; nil if neither.
 	Ended *time.Time `json:"ended,omitempty"`
 }
@@ -100,12 +85,6 @@ type Difference struct {
 // Deletes reports whether Weir would delete what the cluster keeps. Such a difference closes a gate
 // even if it is on purpose.
 func (d *Difference) Deletes() bool { return d.What == Late && d.Verb == deletes }
-
-// Step is one entry of a history.
-type Step struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
-}
 
 // Lag is a distribution, in seconds.
 type Lag struct {

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 )
 
-// Path is where a weir in shadow mode serves its report, on the metrics port and at Address.
-const Path = "/shadow"
-
-// Address is where a weir in shadow mode serves its report to this machine. Port is its port.
+// Path is where a weir in shadow mode serves its report to this machine, at Address.
 const (
-	Address        = "127.0.0.1:8089"
-	Port    uint16 = 8089
+	Path    = "/shadow"
+	Address = "127.0.0.1:8089"
 )
 
 // Most is how many bytes of a report are read. A weir in shadow mode writes less: it names a
@@ -69,7 +65,7 @@ func CheckOutput(output string) error {
 }
 
 // Show prints a report, and returns an error if there is a gate and it is closed.
-func (r *Report) Show(out io.Writer, output string, now time.Time, gate Gate) error {
+func (r *Report) Show(out io.Writer, output string, gate Gate) error {
 	var err error
 	if output == JSON {
 		err = r.Write(out)
@@ -79,7 +75,7 @@ func (r *Report) Show(out io.Writer, output string, now time.Time, gate Gate) er
 	if err != nil || gate.Lasted == 0 {
 		return err
 	}
-	if err := r.Gate(now, gate); err != nil {
+	if err := r.Gate(gate); err != nil {
 		return fmt.Errorf("the gate is closed: %w", err)
 	}
 	return nil

@@ -24,10 +24,7 @@ func (r *Report) missing(accepted []string) (out []Unseen) {
 // compared returns for how long everything was seen and compared, except for what is accepted. Time
 // in which something was not seen does not count.
 func (r *Report) compared(accepted []string) time.Duration {
-	if r.ComparedSeconds == nil {
-		return 0
-	}
-	seconds := *r.ComparedSeconds
+	seconds := r.ComparedSeconds
 	for _, u := range r.missing(accepted) {
 		seconds = min(seconds, u.ComparedSeconds)
 	}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -18,43 +16,13 @@ import (
 // compared stands for what was compared.
 var compared = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "compared") })
 
-// TestTheMetricsPortHasWhatWasCompared in shadow mode; in others it says which. Where the port
-// authenticates, that is enough; where it does not, it is asked for by an address.
-func TestTheMetricsPortHasWhatWasCompared(t *testing.T) {
-	for name, c := range map[string]struct {
-		mode, host string
-		secure     bool
-		code       int
-		says       string
-	}{
-		"to who may see it":           {modeShadow, "weir.test", true, http.StatusOK, "compared"},
-		"to a browser of a laptop":    {modeShadow, "rebound.test:8443", false, http.StatusMisdirectedRequest, "by an address"},
-		"to a program on it":          {modeShadow, "127.0.0.1:8443", false, http.StatusOK, "compared"},
-		"where nothing is compared":   {modeReplace, "127.0.0.1:8443", true, http.StatusNotFound, "this weir runs in replace mode"},
-		"nor beside the built-in one": {modeCompanion, "127.0.0.1:8443", false, http.StatusNotFound, "this weir runs in companion mode"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newManagement(&rest.Config{}, &processFlags{metricsAddress: ":8443", metricsSecure: c.secure}, &collectorFlags{mode: c.mode})
-			if c.mode == modeShadow {
-				m.shadow = compared
-			}
-			w := httptest.NewRecorder()
-			m.pages()[report.Path].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+c.host+report.Path, nil))
-			if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
-				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.code, c.says)
-			}
-		})
-	}
-}
-
 func TestWhatWasComparedIsServedOnThisMachine(t *testing.T) {
 	l, err := listenLocally()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := newManagement(&rest.Config{}, &processFlags{}, &collectorFlags{mode: modeShadow})
-	m.shadow = compared
-	m.serveLocally(l)
+	m.serveLocally(l, compared)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.runnables[len(m.runnables)-1].Start(ctx) }()
