@@ -21,9 +21,10 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-const restoreHelp = `Make deleted objects again, with all that was deleted with them: in an order in which owners come first, and with references to
-the owners as they are now. kubectl weir deleted lists the trees that can be restored. It is done with your own rights: you need those to create
-each object, and to read the archive's key.
+const restoreHelp = `Make deleted objects again, with all that was deleted with them: in an order in which
+owners come first, and with references to the owners as they are now. kubectl weir deleted lists the trees
+that can be restored. It is done with your own rights: you need those to create each object, and to read the
+archive's key.
 
   +  is made again
   ~  is made again without a reference to an owner that is gone, or is there and is changed
@@ -40,7 +41,6 @@ type restoring struct {
 	archived
 	plan, diff, fresh, partial bool
 	only                       []string
-	digest                     string
 	options                    restore.Options
 }
 
@@ -67,7 +67,6 @@ func restoreCommand() *cobra.Command {
 	f.BoolVar(&r.options.Status, "status", false, "restore the status of custom resources, too")
 	f.BoolVar(&r.fresh, "fresh-volumes", false, "go on although claims get new, empty volumes")
 	f.BoolVar(&r.partial, "partial", false, "go on although you may not make all of it")
-	f.StringVar(&r.digest, "digest", "", "fail unless the plan is the one with this digest")
 	cmd.MarkFlagsMutuallyExclusive("plan", "diff")
 	return cmd
 }
@@ -82,14 +81,11 @@ func (r *restoring) run(cmd *cobra.Command, tree string) error {
 	if err != nil {
 		return unanswered(err)
 	}
-	if r.digest != "" && r.digest != p.Digest() {
-		return fmt.Errorf("--digest %s: the plan has another by now, %s: look at it with --plan", r.digest, p.Digest())
-	}
 	if r.diff {
 		return drawDiffs(out, p)
 	}
 	if r.plan {
-		if done, err := r.print(out, "Restore", map[string]any{"tree": p.Tree, "steps": p.Steps, "digest": p.Digest(),
+		if done, err := r.print(out, "Restore", map[string]any{"tree": p.Tree, "steps": p.Steps,
 			"summary": insight.RestoreSummary(p)}); done {
 			return err
 		}

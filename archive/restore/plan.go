@@ -1,10 +1,7 @@
 package restore
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -204,18 +201,4 @@ func (p *Plan) Acting() (list []*Step) {
 		}
 	}
 	return list
-}
-
-// Digest returns a hash of all that would be done.
-func (p *Plan) Digest() string {
-	h := sha256.New()
-	out := json.NewEncoder(h)
-	for _, s := range p.Acting() {
-		one := *s
-		one.Refused = "" // depends on the user, and not on the plan
-		if err := errors.Join(out.Encode(one), out.Encode(s.Object)); err != nil {
-			panic(err) // it came as JSON
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,8 +96,8 @@ func planned(t *testing.T, w World, words []string) string {
 	}
 	p := Make(w, o)
 	again := Make(w, o)
-	if p.Digest() != again.Digest() {
-		t.Error("another plan at the second time")
+	if diff := cmp.Diff(p.Acting(), again.Acting()); diff != "" {
+		t.Errorf("another plan at the second time (-first +second):\n%s", diff)
 	}
 	var b strings.Builder
 	for _, s := range p.Steps {

@@ -144,5 +144,5 @@ func RestoreSummary(p *restore.Plan) string {
 	if len(parts) == 0 {
 		parts = []string{"nothing to do"}
 	}
-	return fmt.Sprintf("Plan: %s. Digest %s.", strings.Join(parts, ", "), p.Digest())
+	return fmt.Sprintf("Plan: %s.", strings.Join(parts, ", "))
 }
