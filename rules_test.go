@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"controller/requested":         {"controller/graph", "controller/words"},
 	"controller/undo":              {"archive", "controller/await", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request", "controller/words", "policies", "policies/v1beta1"},
 	"controller/graph":             {"controller/words"},
-	"ask/insight":                  {"archive/restore", "controller/graph", "controller/graph/dot", "controller/words", "policies/v1beta1"},
+	"ask/insight":                  {"archive/restore", "controller/graph", "controller/words", "policies/v1beta1"},
 	"controller/kinds":             {"controller/graph"},
 	"controller/leases":            {"controller/graph"},
 	"controller/policyfacts":       {"controller/graph", "policies"},

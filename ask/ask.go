@@ -5,8 +5,7 @@
 // binary, and the controller has no use for them.
 //
 // A command is one goroutine, except for those that forward a port (forward.go), which end with the
-// context of the command, and the one that shows what is listed (spinner.go), which is joined after
-// the lists. The server of mcp.go runs one command at a time. Ctrl-C ends the process. One lock
+// context of the command. The server of mcp.go runs one command at a time. Ctrl-C ends the process. One lock
 // guards the cached workloads (components.go), for the page, which asks from many goroutines. They
 // are read under it, so others that want them wait.
 package ask
@@ -50,9 +49,9 @@ func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-weir",
 		Short: "Shows what a delete would also delete, in what order, and who has to act",
-		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act. Nothing has to be
-installed in the cluster: the objects are listed with your own rights, and nothing is changed but by confirm, held,
-restore and purge. Where Weir keeps what is deleted, restore makes it again.`,
+		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act.
+Nothing has to be installed in the cluster: the objects are listed with your own rights, and nothing is
+changed but by confirm, held, restore and purge. Where Weir keeps what is deleted, restore makes it again.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
 		Version:      version.Weir(),
@@ -163,7 +162,7 @@ func (a *asking) registerObjects(cmd *cobra.Command) {
 
 // style returns how text is drawn on a writer.
 func (a *asking) style(w io.Writer) insight.Style {
-	s := insight.Style{Full: a.full, Wide: a.output == "wide"}
+	s := insight.Style{Full: a.full}
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return s
@@ -237,21 +236,8 @@ func (a *asking) read(ctx context.Context, namespace string) (*insight.World, er
 	if err != nil {
 		return nil, err
 	}
-	defer spin(ctx, reader)()
 	w, err := reader.Read(ctx, namespace)
 	return w, unanswered(err)
-}
-
-// elsewhere looks in other namespaces for owners that are not in the one that was read.
-func (a *asking) elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
-	if len(sought) == 0 {
-		return nil
-	}
-	reader, err := a.reader()
-	if err != nil {
-		return err
-	}
-	return unanswered(reader.Elsewhere(ctx, w, sought))
 }
 
 // reader returns a Reader of the selected cluster.
@@ -327,16 +313,6 @@ func (a *asking) print(w io.Writer, kind string, of map[string]any) (bool, error
 	}
 	_, err = fmt.Fprintln(w, string(data))
 	return true, err
-}
-
-// printNames writes objects as TYPE/NAME, or TYPE/NAMESPACE/NAME where they have a namespace.
-func printNames(w io.Writer, objects []insight.Object) error {
-	for _, o := range objects {
-		if _, err := fmt.Fprintln(w, o); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // encode returns the JSON of an answer with its kind and apiVersion.

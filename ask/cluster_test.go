@@ -47,7 +47,7 @@ func TestAKubeconfigThatIsWrongIsAnError(t *testing.T) {
 		"a program that is not there":  {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/none"}}}]}`, "/none"},
 		"a token file that is not one": {head + `"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {"tokenFile": "/none"}}]}`, "/none"},
 	} {
-		for _, args := range []string{"plan cm boss", "tree cm boss", "why cm boss", "pending", "orphans", "history", "history cm boss", "policies", "plan held/widgets", "ui", "deleted", "restore x", "purge x"} {
+		for _, args := range []string{"plan cm boss", "tree cm boss", "why cm boss", "pending", "orphans", "history", "history cm boss", "policies", "held widgets", "ui", "deleted", "restore x", "purge x"} {
 			t.Run(name+": "+args, func(t *testing.T) {
 				s := bare(t, c.kubeconfig, strings.Fields(args)...)
 				s.mustFail(t, c.says)
@@ -144,7 +144,7 @@ func TestAnAPIServerThatIsSlowIsWaitedForAsLongAsIsAsked(t *testing.T) {
 		return nil
 	}
 	for args, out := range map[string]string{
-		"tree cm leaf -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", "pending": "Nothing is being deleted in the namespace ",
+		"tree cm leaf": "· configmaps/boss\n  ▶ configmaps/leaf\n    · configmaps/twig\n", "pending": "Nothing is being deleted in the namespace ",
 		"plan cm boss --exit-code": "? secrets could not be read: ",
 	} {
 		s := w.run(append(strings.Fields(args), "--request-timeout", "200ms")...)
@@ -183,40 +183,38 @@ func TestFilesNameObjects(t *testing.T) {
 	write("kustom/kustomization.yaml", "resources: [boss.yaml]\nnamespace: shop\n")
 	write("kustom/boss.yaml", object("boss"))
 	for args, c := range map[string]struct{ out, err string }{
-		"plan -f $KEPT/files/boss.yaml -o name":                         {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -f $KEPT/files/two.yaml -o name":                          {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -f $KEPT/files/two.yaml -f $KEPT/files/boss.yaml -o name": {"configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/boss\n", ""},
-		"plan -f $KEPT/files -o name":                                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -R -f $KEPT/files/deep -o name":                           {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -f $KEPT/files/deep/in -n other":                          {"", `the namespace from the provided object "shop" does not match the namespace "other". You must pass '--namespace=shop'`},
-		"plan -f $KEPT/files/deep/in -n shop -o name":                   {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -f $KEPT/files/cluster -n other -o name":                  {"namespaces/void\n", ""},
-		"plan -f $KEPT/files/boss.yaml -n other":                        {"", `namespaces "other" not found`},
-		"plan -f $KEPT/files/deep":                                      {"", "error reading ["},
-		"plan -f $KEPT/files/bad":                                       {"", "error parsing "},
-		"plan -f $KEPT/files/none":                                      {"", `configmaps "nobody" not found`},
-		"plan -f $KEPT/files/none.yaml":                                 {"", "does not exist"},
-		"plan -f $KEPT/files/notes":                                     {"", "error reading ["},
-		"plan -f $KEPT/files/kind":                                      {"", `no matches for kind "Widget" in version "example.com/v1"`},
-		"plan -k $KEPT/files/kustom -o name":                            {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan -k $KEPT/files/none":                                      {"", "unable to find one of 'kustomization.yaml'"},
-		"plan -k $KEPT/files/kustom -f $KEPT/files/boss.yaml":           {"", "only one of -f or -k can be specified"},
-		"plan cm -A --all -o name -n other":                             {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan cm boss -A":                                               {"", "a resource cannot be retrieved by name across all namespaces"},
-		"plan cm boss --force --grace-period=5":                         {"", "--force and a --grace-period of more than 0 cannot be given together"},
-		"plan cm boss -f $KEPT/files/boss.yaml":                         {"", "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well"},
-		"plan -f $KEPT/files/boss.yaml --all -o name":                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
-		"plan cm --all -l a=b":                                          {"", "setting 'all' parameter but found a non empty selector"},
-		"plan cm -l a=(":                                                {"", "unable to parse requirement"},
-		"plan cm":                                                       {"", "resource(s) were provided, but no name was specified"},
+		"plan -f $KEPT/files/boss.yaml":                         {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/two.yaml":                          {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/two.yaml -f $KEPT/files/boss.yaml": {"configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/boss\n", ""},
+		"plan -f $KEPT/files":                                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -R -f $KEPT/files/deep":                           {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/deep/in -n other":                  {"", `the namespace from the provided object "shop" does not match the namespace "other". You must pass '--namespace=shop'`},
+		"plan -f $KEPT/files/deep/in -n shop":                   {"configmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -f $KEPT/files/cluster -n other":                  {"namespaces/void\n", ""},
+		"plan -f $KEPT/files/boss.yaml -n other":                {"", `namespaces "other" not found`},
+		"plan -f $KEPT/files/deep":                              {"", "error reading ["},
+		"plan -f $KEPT/files/bad":                               {"", "error parsing "},
+		"plan -f $KEPT/files/none":                              {"", `configmaps "nobody" not found`},
+		"plan -f $KEPT/files/none.yaml":                         {"", "does not exist"},
+		"plan -f $KEPT/files/notes":                             {"", "error reading ["},
+		"plan -f $KEPT/files/kind":                              {"", `no matches for kind "Widget" in version "example.com/v1"`},
+		"plan -k $KEPT/files/kustom":                            {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan -k $KEPT/files/none":                              {"", "unable to find one of 'kustomization.yaml'"},
+		"plan -k $KEPT/files/kustom -f $KEPT/files/boss.yaml":   {"", "only one of -f or -k can be specified"},
+		"plan cm -A --all -n other":                             {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan cm boss -A":                                       {"", "a resource cannot be retrieved by name across all namespaces"},
+		"plan cm boss -f $KEPT/files/boss.yaml":                 {"", "when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well"},
+		"plan -f $KEPT/files/boss.yaml --all":                   {"configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\n", ""},
+		"plan cm --all -l a=b":                                  {"", "setting 'all' parameter but found a non empty selector"},
+		"plan cm -l a=(":                                        {"", "unable to parse requirement"},
+		"plan cm":                                               {"", "resource(s) were provided, but no name was specified"},
 	} {
 		t.Run(args, func(t *testing.T) {
-			s := w.run(strings.Fields(args)...)
+			s := w.run(append(strings.Fields(args), "-o", "json")...)
 			if c.err != "" {
 				s.mustFail(t, c.err)
-			}
-			if c.err == "" && s.failed != nil || s.out != c.out {
-				t.Errorf("%v; it prints\n%s\nwant\n%s", s.failed, s.out, c.out)
+			} else if got := s.goes(t); got != c.out {
+				t.Errorf("%v; it deletes\n%s\nwant\n%s", s.failed, got, c.out)
 			}
 		})
 	}

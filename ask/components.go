@@ -2,14 +2,12 @@ package ask
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -20,14 +18,11 @@ import (
 // mostWorkloads bounds the workloads of a kind that are read to tell whether a component runs.
 const mostWorkloads = 500
 
-var (
-	leaseKind     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	workloadKinds = []schema.GroupVersionResource{
-		{Group: "apps", Version: "v1", Resource: "deployments"},
-		{Group: "apps", Version: "v1", Resource: "statefulsets"},
-		{Group: "apps", Version: "v1", Resource: "daemonsets"},
-	}
-)
+var workloadKinds = []schema.GroupVersionResource{
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "statefulsets"},
+	{Group: "apps", Version: "v1", Resource: "daemonsets"},
+}
 
 // components finds out whether components run. It caches workloads, because a page asks about them
 // at each change.
@@ -50,21 +45,11 @@ func (c *components) of(ctx context.Context, w *insight.World, finalizers []stri
 	if len(finalizers) == 0 {
 		return nil
 	}
-	out := &insight.Components{Leases: map[string]time.Time{}}
 	var err error
+	out := &insight.Components{}
 	if out.Workloads, out.Complete, err = c.all(ctx); err != nil {
 		w.Missed("workloads of all namespaces (which tell whether a component runs)", apierrors.IsForbidden(err),
 			snapshot.ReasonOf(err))
-	}
-	for _, f := range finalizers {
-		if name := insight.LeaseOf(f); name != "" {
-			if renewed, err := renewed(ctx, c.client, name); err == nil {
-				out.Leases[name] = renewed
-			} else {
-				w.Missed("the Lease "+strings.TrimPrefix(name, "*/")+" (which tells whether a component runs)",
-					apierrors.IsForbidden(err), snapshot.ReasonOf(err))
-			}
-		}
 	}
 	return out
 }
@@ -94,32 +79,4 @@ func (c *components) all(ctx context.Context) ([]unstructured.Unstructured, bool
 		c.at = time.Time{} // the caller went away: these errors tell the next one nothing
 	}
 	return c.workloads, c.complete, c.failed
-}
-
-// renewed returns when a Lease was last renewed, zero if it does not exist. The namespace may be *;
-// then the last of all Leases of that name counts.
-func renewed(ctx context.Context, client dynamic.Interface, lease string) (last time.Time, err error) {
-	namespace, name, _ := strings.Cut(lease, "/")
-	if namespace == "*" {
-		namespace = metav1.NamespaceAll
-	}
-	list, err := client.Resource(leaseKind).Namespace(namespace).List(ctx,
-		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
-	if err != nil {
-		return time.Time{}, err
-	}
-	for i := range list.Items {
-		text, _, err := unstructured.NestedString(list.Items[i].Object, "spec", "renewTime")
-		if err != nil {
-			return time.Time{}, err
-		}
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return time.Time{}, err
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last, nil
 }

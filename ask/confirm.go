@@ -17,14 +17,14 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const confirmHelp = `Show what the delete of an object would do, as plan does, and confirm it: for exactly what would be
-deleted now, where that is known. It changes annotations of the object, and nothing else.
+const confirmHelp = `Show what the delete of an object would do, as plan does, and confirm it: for exactly
+what would be deleted now, where that is known. It changes annotations of the object, and nothing else.
 
 A confirmation is yours, ends after the time that the policy says, and is used up by the delete.
 Where a policy asks for a second person, somebody else has to delete the object.`
 
 func confirmCommand() *cobra.Command {
-	p := &planning{asking: newAsking(), gracePeriod: -1}
+	p := &planning{asking: newAsking()}
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "confirm (TYPE NAME | TYPE/NAME)",
@@ -34,7 +34,7 @@ func confirmCommand() *cobra.Command {
   kubectl weir confirm clusters.postgresql.cnpg.io main --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error { return p.confirm(cmd, args, yes) },
 	}
-	p.register(cmd, "wide")
+	p.register(cmd, "json", "yaml")
 	p.registerNames(cmd)
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: "+
 		"background, foreground or orphan")
@@ -44,7 +44,7 @@ func confirmCommand() *cobra.Command {
 
 // confirm shows the plan of a delete, asks, and writes the confirmation.
 func (p *planning) confirm(cmd *cobra.Command, args []string, yes bool) error {
-	d, err := p.deletion()
+	propagation, err := propagationOf(p.cascade)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (p *planning) confirm(cmd *cobra.Command, args []string, yes bool) error {
 	if len(objects) != 1 {
 		return errors.New("confirm one object at a time")
 	}
-	plan, err := p.plan(cmd.Context(), objects, d)
+	plan, err := p.plan(cmd.Context(), objects, propagation)
 	if err != nil {
 		return err
 	}

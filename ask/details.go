@@ -11,32 +11,20 @@ import (
 )
 
 const (
-	// mostPodNamespaces and mostPods bound what is read to tell grace periods. Beyond them, none are
-	// shown.
-	mostPodNamespaces = 3
-	mostPods          = 500
+	// mostOperatorNamespaces bounds the namespaces whose workloads are read.
+	mostOperatorNamespaces = 3
+	// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
+	mostVolumes = 5000
 )
 
-// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
-const mostVolumes = 5000
-
-// details adds to a plan how long pods may take to stop, whether workloads are deleted that have to
-// remove finalizers, and what becomes of volumes. What cannot be read is left out; only for volumes
-// the plan says so.
+// details adds to a plan whether workloads are deleted that have to remove finalizers, and what
+// becomes of volumes. What cannot be read is left out; only for volumes the plan says so.
 func (a *asking) details(ctx context.Context, p *insight.Plan) {
 	client, err := a.client()
 	if err != nil {
 		return
 	}
-	if namespaces := p.PodNamespaces(); len(namespaces) <= mostPodNamespaces {
-		for _, namespace := range namespaces {
-			if list, err := client.Resource(podKind).Namespace(namespace).List(ctx,
-				metav1.ListOptions{Limit: mostPods}); err == nil {
-				p.Grace(list.Items)
-			}
-		}
-	}
-	if namespaces := p.WorkloadNamespaces(); len(namespaces) <= mostPodNamespaces {
+	if namespaces := p.WorkloadNamespaces(); len(namespaces) <= mostOperatorNamespaces {
 		for _, namespace := range namespaces {
 			for _, kind := range workloadKinds {
 				if list, err := client.Resource(kind).Namespace(namespace).List(ctx,

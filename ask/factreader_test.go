@@ -98,7 +98,7 @@ func TestFactsThatMayNotBeReadAreNamedOnce(t *testing.T) {
 	}
 	want := []string{
 		"events in the namespace default", "heldcollections.weir.dev requested.pods", "nodes n1", "pods",
-		"the Lease kube-system/cloud-controller-manager (which tells whether a component runs)", "workloads of all namespaces (which tell whether a component runs)",
+		"workloads of all namespaces (which tell whether a component runs)",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("not read: %q\nwant %q", told, want)

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -151,45 +150,6 @@ func TestAPolicyIsAskedOnlyWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// TestALeaseSaysWhenItsComponentWasThere: the last of several of the name, in any namespace where
-// the component may be in any, and nothing of others.
-func TestALeaseSaysWhenItsComponentWasThere(t *testing.T) {
-	for name, c := range map[string]struct {
-		leases map[string]string // renewTime by namespace/name
-		of     string
-		want   string // zero: none
-		err    string
-	}{
-		"none":                    {nil, "kube-system/manager", "", ""},
-		"one":                     {map[string]string{"kube-system/manager": "2026-01-01T00:00:00.000000Z"}, "kube-system/manager", "2026-01-01T00:00:00Z", ""},
-		"of another name":         {map[string]string{"kube-system/other": "2026-01-01T00:00:00Z"}, "kube-system/manager", "", ""},
-		"in another namespace":    {map[string]string{"shop/manager": "2026-01-01T00:00:00Z"}, "kube-system/manager", "", ""},
-		"in any namespace":        {map[string]string{"shop/weir": "2026-01-01T00:00:00Z"}, "*/weir", "2026-01-01T00:00:00Z", ""},
-		"the last of several":     {map[string]string{"a/weir": "2026-01-01T00:00:00Z", "b/weir": "2026-01-03T00:00:00Z", "c/weir": "2026-01-02T00:00:00Z"}, "*/weir", "2026-01-03T00:00:00Z", ""},
-		"in another time zone":    {map[string]string{"a/weir": "2026-01-01T01:00:00+01:00"}, "a/weir", "2026-01-01T00:00:00Z", ""},
-		"one that nobody renewed": {map[string]string{"a/weir": ""}, "a/weir", "", `cannot parse "" as "2006"`},
-		"a time that is none":     {map[string]string{"a/weir": "soon"}, "a/weir", "", `cannot parse "soon"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.New()
-			for in, at := range c.leases {
-				namespace, lease, _ := strings.Cut(in, "/")
-				api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: %s, name: %s}, spec: {renewTime: %q}}", namespace, lease, at))
-			}
-			got, err := renewed(t.Context(), client(t, api.Config()), c.of)
-			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("%v, want %s", err, c.err)
-				}
-				return
-			}
-			if want, _ := time.Parse(time.RFC3339, c.want); err != nil || c.want == "" != got.IsZero() || c.want != "" && !got.Equal(want) {
-				t.Errorf("%s, %v, want %s", got, err, c.want)
-			}
-		})
-	}
-}
-
 // TestWorkloadsAreReadNowAndThen: a page asks at each change, and what has changed since is not
 // missed for long. What could not be read is told each time.
 func TestWorkloadsAreReadNowAndThen(t *testing.T) {
@@ -266,24 +226,6 @@ func TestManyWorkloadsAreNotAll(t *testing.T) {
 	}
 	if none := (&components{client: client(t, api.Config())}).of(t.Context(), w, nil); none != nil {
 		t.Errorf("without finalizers: %+v", none)
-	}
-}
-
-// TestALeaseIsReadForEachFinalizerThatHasOne: and what is no Lease is told.
-func TestALeaseIsReadForEachFinalizerThatHasOne(t *testing.T) {
-	api := apitest.New()
-	for name, at := range map[string]string{"kube-controller-manager": "2026-01-01T00:00:00Z", "cloud-controller-manager": "soon"} {
-		api.Put("leases", fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: kube-system, name: %s}, spec: {renewTime: %q}}", name, at))
-	}
-	w := insight.NewWorld("shop", nil)
-	out := (&components{client: client(t, api.Config())}).of(t.Context(), w, []string{"kubernetes.io/pvc-protection", "service.kubernetes.io/load-balancer-cleanup", "example.com/hold"})
-	want := map[string]time.Time{"kube-system/kube-controller-manager": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	if diff := cmp.Diff(want, out.Leases); diff != "" || !out.Complete {
-		t.Errorf("complete %t, (-want +got):\n%s", out.Complete, diff)
-	}
-	const missed = `the Lease kube-system/cloud-controller-manager (which tells whether a component runs): parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"`
-	if got := unreadKinds(w); !slices.Equal(got, []string{missed}) {
-		t.Errorf("not read: %q", got)
 	}
 }
 

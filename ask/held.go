@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/ask/insight"
@@ -32,7 +34,7 @@ type holding struct {
 }
 
 func heldCommand() *cobra.Command {
-	h := &holding{planning: &planning{asking: newAsking(), gracePeriod: -1}}
+	h := &holding{planning: &planning{asking: newAsking()}}
 	cmd := &cobra.Command{
 		Use:   "held [NAME]",
 		Short: "Show what is held until a person decides, and decide",
@@ -57,7 +59,7 @@ func heldCommand() *cobra.Command {
 			return h.complete(cmd, []string{heldKind.GroupResource().String()}, typed)
 		},
 	}
-	h.register(cmd, "wide", "json", "yaml")
+	h.register(cmd, "json", "yaml")
 	cmd.Flags().BoolVar(&h.proceed, "proceed", false, "have deleted what is held")
 	cmd.Flags().BoolVar(&h.discard, "discard", false,
 		"keep what is held, and remove its references to owners that are gone")
@@ -133,7 +135,7 @@ func (h *holding) one(cmd *cobra.Command, name string) error {
 	}
 	plan.WithFlags(h.clusterFlags())
 	out := cmd.OutOrStdout()
-	if h.output == "" || h.output == "wide" {
+	if h.output == "" {
 		if err := insight.DrawHeld(out, []v1beta1.HeldCollection{held}, time.Now()); err != nil {
 			return err
 		}
@@ -149,6 +151,31 @@ func (h *holding) one(cmd *cobra.Command, name string) error {
 		return errors.New("not decided")
 	}
 	return h.decide(cmd.Context(), &held, decision)
+}
+
+// planHeld plans what is deleted if a person approves a HeldCollection. Its name says what it
+// holds: garbage by the kind of its owners, or requested deletions of a kind.
+func (a *asking) planHeld(ctx context.Context, name string) (*insight.Plan, error) {
+	w, err := a.read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	judge, err := a.policies(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	var d insight.Deletion
+	judge.Rule(ctx, &d)
+	of, requested := strings.CutPrefix(name, v1beta1.HeldRequested)
+	kind := schema.ParseGroupResource(of)
+	if requested {
+		d.Roots, d.Decided = w.Limited(kind, d.Enforce), true
+	} else {
+		d.Roots, d.Garbage = w.Garbage(kind), true
+	}
+	plan := w.Plan(d)
+	plan.Held = name
+	return plan, nil
 }
 
 // undecidable returns why a decision would have no effect; empty if it would have one.

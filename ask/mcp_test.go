@@ -70,7 +70,6 @@ func TestToolsAnswerAsTheirCommands(t *testing.T) {
 		"plan cm leaf":                  {"plan", object},
 		"plan cm boss --cascade=orphan": {"plan", map[string]any{"type": "cm", "name": "boss", "cascade": "orphan"}},
 		"plan namespace shop":           {"plan", map[string]any{"type": "namespace", "name": "shop"}},
-		"plan held configmaps":          {"plan", map[string]any{"type": "held", "name": "configmaps"}},
 		"why cm held":                   {"why", map[string]any{"type": "cm", "name": "held", "namespace": "shop"}},
 		"tree cm leaf":                  {"tree", object},
 		"pending -A":                    {"pending", map[string]any{"allNamespaces": true}},

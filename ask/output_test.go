@@ -34,7 +34,7 @@ var marketText = map[string]string{
 
 Plan: 4 objects are deleted in 4 steps, 1 of them waits for finalizers that others remove, 1 is kept and loses a reference.
 `,
-	"plan cm boss -o wide": `
+	"plan cm boss --full": `
 - configmaps/boss: step 1; background
   ~ configmaps/both: kept: owned by ConfigMap shop/held; not any more by ConfigMap shop/boss
   - configmaps/leaf: step 2; background
@@ -43,7 +43,7 @@ Plan: 4 objects are deleted in 4 steps, 1 of them waits for finalizers that othe
 
 Plan: 4 objects are deleted in 4 steps, 1 of them waits for finalizers that others remove, 1 is kept and loses a reference.
 `,
-	"plan cm leaf --cascade=foreground -o wide": `
+	"plan cm leaf --cascade=foreground --full": `
 - configmaps/leaf: step 1; foreground
   ! configmaps/wait: waits until another component removes example.com/hold; step 2; background
   - configmaps/twig: step 1; background
@@ -67,29 +67,22 @@ Plan: 1 object is deleted in 2 steps, 2 are kept and lose a reference.
 
 Plan: 7 objects are deleted in 5 steps, 2 of them wait for finalizers that others remove, 2 are deleted only after that.
 `,
-	"plan held/configmaps": "- configmaps/lost\n\nPlan: 1 object is deleted.\n",
-	"plan cm boss -o name": "configmaps/shop/boss\nconfigmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
 	"tree cm leaf": `
 · configmaps/boss
   ▶ configmaps/leaf
     · configmaps/twig
     · configmaps/wait: finalizers example.com/hold
 `,
-	"tree cm both -o wide": `
-· configmaps/boss: uid uid-boss
-  ▶ configmaps/both: uid uid-both
-! configmaps/held: terminating, finalizers example.com/hold, uid uid-held
-  ▶ configmaps/both: see above, uid uid-both
+	"tree cm both": `
+· configmaps/boss
+  ▶ configmaps/both
+! configmaps/held: terminating, finalizers example.com/hold
+  ▶ configmaps/both: see above
 `,
-	"tree cm leaf --up":             "· configmaps/boss\n  ▶ configmaps/leaf\n",
-	"tree cm leaf --down -o name":   "configmaps/shop/leaf\nconfigmaps/shop/twig\nconfigmaps/shop/wait\n",
-	"tree cm lost":                  "▶ configmaps/lost: its owner ConfigMap never is gone\n",
-	"pending -o name":               "configmaps/shop/held\n",
-	"orphans -A -o name":            "configmaps/shop/lost\n",
-	"orphans":                       "A garbage collector deletes these:\n  configmaps/shop/lost: owner is gone: ConfigMap shop/never\n",
-	"policies --weir-namespace=x":   "There is no policy.\n",
-	"plan cm -l colour=none":        "Plan: nothing is deleted.\n",
-	"plan cm -l colour=none -oname": "",
+	"tree cm lost":                "▶ configmaps/lost: its owner ConfigMap never is gone\n",
+	"orphans":                     "A garbage collector deletes these:\n  configmaps/shop/lost: owner is gone: ConfigMap shop/never\n",
+	"policies --weir-namespace=x": "There is no policy.\n",
+	"plan cm -l colour=none":      "Plan: nothing is deleted.\n",
 	"pending": `
 1 waits for the component behind the finalizer example.com/hold:
   configmaps/shop/held for 0s: the finalizer example.com/hold holds it
@@ -196,26 +189,31 @@ totals:
 unread: []
 verdicts: null
 `,
-	"tree cm leaf --down": `
+	"tree cm leaf": `
 apiVersion: insight.weir.dev/v1beta1
 kind: Tree
 roots:
-- asked: true
-  dependents:
-  - kind: configmaps
-    name: twig
-    namespace: shop
-    uid: uid-twig
-  - finalizers:
-    - example.com/hold
+- dependents:
+  - asked: true
+    dependents:
+    - kind: configmaps
+      name: twig
+      namespace: shop
+      uid: uid-twig
+    - finalizers:
+      - example.com/hold
+      kind: configmaps
+      name: wait
+      namespace: shop
+      uid: uid-wait
     kind: configmaps
-    name: wait
+    name: leaf
     namespace: shop
-    uid: uid-wait
+    uid: uid-leaf
   kind: configmaps
-  name: leaf
+  name: boss
   namespace: shop
-  uid: uid-leaf
+  uid: uid-boss
 unread: []
 `,
 	"why cm held": `
@@ -303,17 +301,13 @@ func TestTextThatOthersChoseIsShownAsItIs(t *testing.T) {
 	put("lost", `, ownerReferences: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: "x`+escape+`", uid: never}]`)
 	for args, want := range map[string]string{
 		"plan clusterroles роль":           `a\x1b[2J\nb`,
-		"plan clusterroles роль -o wide":   "役割",
-		"plan clusterroles роль -o name":   `clusterroles.rbac.authorization.k8s.io/a\x1b[2J\nb`,
 		"plan clusterroles роль -o json":   `"name": "a\u001b[2J\nb"`,
 		"plan clusterroles роль -o yaml":   `name: "a\e[2J\nb"`,
 		"tree clusterroles роль":           "▶ clusterroles.rbac.authorization.k8s.io/роль",
-		"tree clusterroles роль -o name":   "clusterroles.rbac.authorization.k8s.io/役割",
 		"why clusterroles 役割":              "owned by ClusterRole роль",
 		"orphans -A":                       `owner is gone: ClusterRole x\x1b[2J`,
 		"plan clusterroles роль --full":    `- clusterroles.rbac.authorization.k8s.io/役割`,
 		"tree clusterroles lost":           `its owner ClusterRole x\x1b[2J is gone`,
-		"tree clusterroles роль -o dot":    "роль",
 		"history clusterroles роль -ojson": `"items": []`,
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/ask/insight"
 )
@@ -15,8 +14,8 @@ func pendingCommand() *cobra.Command {
 	return survey(&cobra.Command{
 		Use:   "pending",
 		Short: "Show all that is being deleted, by who has to act",
-		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who has to act before it
-can go. Nothing has to be installed in the cluster.`,
+		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who has
+to act before it can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
 	}, func(ctx context.Context, a *asking, w *insight.World, namespace string) (findings, error) {
@@ -26,20 +25,9 @@ can go. Nothing has to be installed in the cluster.`,
 		}
 		(&factReader{client: client, world: w}).heard(ctx, namespace)
 		groups := w.Pending(time.Now())
-		f := findings{kind: "PendingDeletions", field: "groups", all: groups}
-		met := map[types.UID]bool{}
-		for _, g := range groups {
-			for _, e := range g.Items {
-				if !met[e.UID] { // an object may be in several groups
-					met[e.UID] = true
-					f.objects = append(f.objects, e.Object)
-				}
-			}
-		}
-		f.draw = func(out io.Writer, style insight.Style) error {
+		return findings{"PendingDeletions", "groups", groups, func(out io.Writer, style insight.Style) error {
 			return insight.DrawPending(out, groups, namespace, style)
-		}
-		return f, nil
+		}}, nil
 	})
 }
 
@@ -47,22 +35,15 @@ func orphansCommand() *cobra.Command {
 	return survey(&cobra.Command{
 		Use:   "orphans",
 		Short: "Show objects whose owners are gone or cannot be determined, and what a collector does with each",
-		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and what a garbage
-collector does with each: delete it, take the reference off, or keep it. Nothing has to be installed in the cluster.`,
+		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and
+what a garbage collector does with each: delete it, take the reference off, or keep it. Nothing has to be
+installed in the cluster.`,
 		Example: `  kubectl weir orphans -A`,
-	}, func(ctx context.Context, a *asking, w *insight.World, namespace string) (findings, error) {
-		if err := a.elsewhere(ctx, w, w.Sought()); err != nil {
-			return findings{}, err
-		}
+	}, func(_ context.Context, _ *asking, w *insight.World, namespace string) (findings, error) {
 		all := w.Orphans()
-		f := findings{kind: "Orphans", field: "items", all: all}
-		for _, o := range all {
-			f.objects = append(f.objects, o.Object)
-		}
-		f.draw = func(out io.Writer, style insight.Style) error {
+		return findings{"Orphans", "items", all, func(out io.Writer, style insight.Style) error {
 			return insight.DrawOrphans(out, all, namespace, style)
-		}
-		return f, nil
+		}}, nil
 	})
 }
 
@@ -70,7 +51,6 @@ collector does with each: delete it, take the reference off, or keep it. Nothing
 type findings struct {
 	kind, field string // of the JSON
 	all         any
-	objects     []insight.Object
 	draw        func(io.Writer, insight.Style) error
 }
 
@@ -99,12 +79,9 @@ func survey(
 		if done, err := a.print(out, f.kind, map[string]any{f.field: f.all, "unread": w.Unread()}); done {
 			return err
 		}
-		if a.output == "name" {
-			return printNames(out, f.objects)
-		}
 		return f.draw(out, a.style(out))
 	}
-	a.register(cmd, "json", "yaml", "name")
+	a.register(cmd, "json", "yaml")
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false, "the whole cluster, with cluster-scoped objects")
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 func TestErrorsMoveNoCursor(t *testing.T) {
 	for args, path := range map[string]string{
 		"plan cm boss": "/configmaps/boss", "tree cm boss": "/configmaps/boss", "why cm boss": "/configmaps/boss", "history": "/events", "policies": "/configmaps/weir-file-policies",
-		"history x\x1b[2Jevil/y": "none", "plan cm x\x1b[2Jevil": "none", "why x\x1b[2Jevil y": "none", "why cm x\x1b[2Jevil": "none", "plan held/x\x1b[2Jevil": "none",
+		"history x\x1b[2Jevil/y": "none", "plan cm x\x1b[2Jevil": "none", "why x\x1b[2Jevil y": "none", "why cm x\x1b[2Jevil": "none", "held x\x1b[2Jevil": "none",
 		"plan -f \x1b[2Jevil": "none", "pending": "/secrets",
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,39 +15,26 @@ import (
 
 func treeCommand() *cobra.Command {
 	a := newAsking()
-	var up, down bool
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
-		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what is being deleted,
-what holds it and what blocks its owner. Of a namespace it also shows what is in it, of a definition its objects:
-without ages, unless with --full or -o wide. Nothing has to be installed in the cluster.
+		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what
+is being deleted, what holds it and what blocks its owner. Of a namespace it also shows what is in it, of a
+definition its objects: without ages, unless with --full. Nothing has to be installed in the cluster.
 
   ▶  the object
   !  is being deleted
   ?  names an owner that is not there`,
 		Example: `  kubectl weir tree deployment web
-  kubectl weir tree pod/web-5d9c-x2x5k --up
   kubectl weir tree namespace shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if up && down {
-				return errors.New("--up and --down: only one of them; without either, both are drawn")
-			}
-			direction := insight.Both
-			if up {
-				direction = insight.Up
-			} else if down {
-				direction = insight.Down
-			}
 			return a.about(cmd, args, func(_ context.Context, w *insight.World, o *resource.Info) error {
-				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID(), direction)
+				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID())
 			})
 		},
 	}
-	a.register(cmd, "wide", "json", "yaml", "name", "dot")
+	a.register(cmd, "json", "yaml")
 	a.registerNames(cmd)
-	cmd.Flags().BoolVar(&up, "up", false, "owners only")
-	cmd.Flags().BoolVar(&down, "down", false, "dependents only")
 	return cmd
 }
 
@@ -90,16 +76,10 @@ func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resou
 	return w, o, nil
 }
 
-func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID, direction insight.Direction) error {
-	if a.output == "dot" {
-		return w.DOT(out, uid)
-	}
-	roots := w.Tree(uid, direction, time.Now())
+func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID) error {
+	roots := w.Tree(uid, time.Now())
 	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
 		return err
-	}
-	if a.output == "name" {
-		return printNames(out, insight.Named(roots))
 	}
 	return insight.DrawTree(out, roots, a.style(out))
 }

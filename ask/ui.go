@@ -24,10 +24,11 @@ func uiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a page that answers all of this, and follows the cluster",
-		Long: `Serve a page on this machine that shows what is in the cluster, what the delete of an object does, why something does not
-go, and what is being deleted, and that follows the cluster: it lists and watches the metadata of all kinds that you may list.
-It changes nothing, and loads nothing from anywhere else. Whoever has the address that is printed may see what you may see; it
-is another one at each start, and works on this machine only. Ctrl-C ends it.`,
+		Long: `Serve a page on this machine that shows what is in the cluster, what the delete of an object does,
+why something does not go, and what is being deleted, and that follows the cluster: it lists and watches the
+metadata of all kinds that you may list. It changes nothing, and loads nothing from anywhere else. Whoever
+has the address that is printed may see what you may see; it is another one at each start, and works on this
+machine only. Ctrl-C ends it.`,
 		Example: `  kubectl weir ui
   kubectl weir ui -n shop       # this namespace only, for who may not list others
   kubectl weir ui --port 8000`,

@@ -18,24 +18,23 @@ func whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
-		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence, and which command
-shows more. The answer names the evidence as it was found, which proves no more than it says. Nothing has to be installed in the cluster.
+		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence, and
+which command shows more. The answer names the evidence as it was found, which proves no more than it says.
+Nothing has to be installed in the cluster.
 
-For an object that is gone it says what Weir has recorded of its deletion (see history), and what its controller has created since.
+For an object that is gone it says what Weir has recorded of its deletion (see history).
 
-With --try, the API server is also asked to try the requests that have to succeed before the object can go, without effect
-(dry run): the delete of what has to go first, and a patch that takes finalizers off. That finds admission and conversion
-webhooks and policies that refuse, or do not answer. It takes the right to delete or patch these objects, and changes nothing.
-With --as the requests are tried as another user, such as the garbage collector.`,
+With --try, the API server is also asked to try the requests that have to succeed before the object can go,
+without effect (dry run): the delete of what has to go first, and a patch that takes finalizers off. That
+finds admission and conversion webhooks and policies that refuse, or do not answer. It takes the right to
+delete or patch these objects, and changes nothing. With --as the requests are tried as another user, such
+as the garbage collector.`,
 		Example: `  kubectl weir why namespace shop
   kubectl weir why pvc/data-0
   kubectl weir why deployment web --try
   kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.about(cmd, args, func(ctx context.Context, w *insight.World, o *resource.Info) error {
-				if err := a.elsewhere(ctx, w, w.SoughtBy(whole(o).GetUID())); err != nil {
-					return err
-				}
 				facts, err := a.facts(ctx, w, o)
 				if err != nil {
 					return err
@@ -68,8 +67,7 @@ With --as the requests are tried as another user, such as the garbage collector.
 	return cmd
 }
 
-// whyGone says of an object that does not exist what is recorded of its deletion, and what took its
-// place.
+// whyGone says of an object that does not exist what is recorded of its deletion.
 func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) error {
 	ctx := cmd.Context()
 	namespace, about, err := a.historyOf(args)
@@ -80,20 +78,14 @@ func (a *asking) whyGone(cmd *cobra.Command, args []string, notFound error) erro
 	if err != nil {
 		return fmt.Errorf("%w; and Events, which may tell why, cannot be read: %w", notFound, err)
 	}
-	w, err := a.read(ctx, about.Namespace)
-	if err != nil {
-		return err
-	}
-	answer, ok := w.Gone(about.Object, about.kindName, events, time.Now())
+	answer, ok := insight.Gone(about.Object, about.kindName, events, time.Now())
 	if !ok {
 		return fmt.Errorf("%w, and nothing is recorded of its deletion: the API server's audit log has each request",
 			notFound)
 	}
-	defer a.unread(cmd.ErrOrStderr(), w)
 	answer.WithFlags(a.clusterFlags())
 	if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 		"object": answer.Object, "deleting": false, "gone": true, "state": answer.State, "causes": answer.Causes,
-		"unread": w.Unread(),
 	}); done {
 		return err
 	}

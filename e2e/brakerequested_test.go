@@ -50,7 +50,7 @@ func TestBrakeOfAPolicyHoldsWhatWasAskedFor(t *testing.T) {
 			}
 			w.awaitEvent("boss", "DeletionHeld")
 			w.awaitEventOn("HeldCollection", held, "CollectionHeld", "kubectl patch held "+held)
-			w.mustSay(w.mustAsk("plan", "held/"+held), "Plan: 31 objects are deleted")
+			w.mustSay(w.mustAsk("held", held), "Plan: 31 objects are deleted")
 			w.mustSay(w.mustAsk("why", "configmap/boss"), "30 objects would also be deleted", "a person who decides")
 
 			w.again(p.controller)

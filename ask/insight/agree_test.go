@@ -155,16 +155,16 @@ func TestTreeLeavesNothingOut(t *testing.T) {
 		}
 		asked := pick(rng, uids...)
 		above, below := reached(w, asked, true), reached(w, asked, false)
-		for direction, want := range map[Direction]map[types.UID]bool{Up: above, Down: below, Both: union(above, below)} {
+		for down, want := range map[bool]map[types.UID]bool{false: above, true: union(above, below)} {
 			got := map[types.UID]bool{}
-			for _, o := range Named(w.Clone().Tree(asked, direction, noon)) {
+			for _, o := range drawnObjects(w.Clone().tree(asked, down, noon)) {
 				if got[o.UID] {
-					t.Errorf("tree of %s, %d: %s is drawn twice", asked, direction, o.UID)
+					t.Errorf("tree of %s, dependents %t: %s is drawn twice", asked, down, o.UID)
 				}
 				got[o.UID] = true
 			}
 			if missing, more := without(want, got), without(got, want); len(missing)+len(more) > 0 {
-				t.Errorf("tree of %s, %d: lacks %q, and has %q besides", asked, direction, missing, more)
+				t.Errorf("tree of %s, dependents %t: lacks %q, and has %q besides", asked, down, missing, more)
 			}
 		}
 		items := w.Clone().Plan(Deletion{Roots: []types.UID{asked}, Propagation: metav1.DeletePropagationBackground}).Items
@@ -224,5 +224,17 @@ func without(all, others map[types.UID]bool) (out []types.UID) {
 		}
 	}
 	slices.SortFunc(out, cmp.Compare)
+	return out
+}
+
+// drawnObjects returns the objects of trees in the order in which they are drawn, each once.
+func drawnObjects(roots []*Node) (out []Object) {
+	for _, n := range roots {
+		if !n.Again {
+			out = append(out, n.Object)
+		}
+		out = append(out, drawnObjects(n.Dependents)...)
+		out = append(out, drawnObjects(n.Content)...)
+	}
 	return out
 }

@@ -90,7 +90,7 @@ func BenchmarkPlan(b *testing.B) {
 	b.Run("tree", func(b *testing.B) {
 		w, root := trees(100_000)
 		for b.Loop() {
-			if err := DrawTree(io.Discard, w.Tree(root, Both, time.Time{}), Style{}); err != nil {
+			if err := DrawTree(io.Discard, w.Tree(root, time.Time{}), Style{}); err != nil {
 				b.Fatal(err)
 			}
 		}

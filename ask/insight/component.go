@@ -6,10 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Components is what tells whether the component behind a finalizer runs.
@@ -18,66 +16,29 @@ type Components struct {
 	// the cluster's.
 	Workloads []unstructured.Unstructured
 	Complete  bool
-	// Leases maps NAMESPACE/NAME of Leases of leaders to their renew times. A zero time means that
-	// there is no such Lease.
-	Leases map[string]time.Time
 }
-
-// LeaseOf returns the Lease that the component behind a finalizer renews, as NAMESPACE/NAME; empty
-// if none is known.
-func LeaseOf(finalizer string) string {
-	f, _ := KnownFinalizer(finalizer)
-	return f.Lease
-}
-
-// leaseStale is the age from which a Lease is likely to have no holder: holders renew theirs every
-// few seconds.
-const leaseStale = time.Minute
 
 // evidence says what is known of the component that has to remove a finalizer. manager is the field
 // manager that wrote the finalizer.
-func (c *Components) evidence(finalizer, manager string, now time.Time) (out []string) {
+func (c *Components) evidence(finalizer, manager string) (out []string) {
 	if c == nil {
 		return nil
-	}
-	if lease := LeaseOf(finalizer); lease != "" {
-		if renewed, read := c.Leases[lease]; read {
-			out = append(out, leaseWords(lease, renewed, now))
-		}
 	}
 	known, _ := KnownFinalizer(finalizer)
 	name := cmp.Or(known.Workload, manager) // the writer of a known finalizer need not be who removes it
 	if !telling(name) {
-		return out
+		return nil
 	}
-	found := false
 	for i := range c.Workloads {
 		if u := &c.Workloads[i]; runs(u, name) {
-			found = true
 			out = append(out, workloadWords(u, name))
 		}
 	}
-	if !found && c.Complete && len(out) == 0 {
+	if c.Complete && len(out) == 0 {
 		out = append(out, fmt.Sprintf("no Deployment, StatefulSet or DaemonSet in the cluster runs something that is "+
 			"named %q: the component may be gone", name))
 	}
 	return out
-}
-
-func leaseWords(lease string, renewed, now time.Time) string {
-	if anywhere, ok := strings.CutPrefix(lease, "*/"); ok {
-		lease = anywhere
-	}
-	if renewed.IsZero() {
-		return fmt.Sprintf("the Lease %s, by which its component says that it is there, does not exist", lease)
-	}
-	age := max(0, now.Sub(renewed))
-	words := fmt.Sprintf("the Lease %s, by which its component says that it is there, was renewed %s ago",
-		lease, duration.HumanDuration(age))
-	if age > leaseStale {
-		words += ": it is likely not to run"
-	}
-	return words
 }
 
 // anybody are field managers that name no component: tools of users, and names that many programs

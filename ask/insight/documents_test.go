@@ -24,7 +24,7 @@ func pictured(t *testing.T, w *World, args []string) {
 }
 
 // TestExamplesOfDocumentsAreAnswers: what docs/plan.svg and docs/asking.md show is what
-// testdata/documents.txt prints, but for grace periods, which no script has.
+// testdata/documents.txt prints.
 func TestExamplesOfDocumentsAreAnswers(t *testing.T) {
 	text := func(path string) string {
 		b, err := os.ReadFile(path)
@@ -42,7 +42,7 @@ func TestExamplesOfDocumentsAreAnswers(t *testing.T) {
 		shown["docs/asking.md: "+command], _, _ = strings.Cut(after, "\n```")
 	}
 	for where, text := range shown {
-		text = folded(strings.ReplaceAll(text, ": up to 30s to stop", ""))
+		text = folded(text)
 		text = strings.TrimPrefix(text, "$ kubectl weir plan deployment web ")
 		if text == "" || !strings.Contains(printed, text) {
 			t.Errorf("%s: testdata/documents.txt prints something else (for the picture: make picture):\n%s", where, text)

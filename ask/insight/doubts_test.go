@@ -25,14 +25,14 @@ func TestAnOwnerOfWhichNothingIsKnownLeavesThePlanIncomplete(t *testing.T) {
 		unread  string
 	}{
 		"it is owned by what goes":            {[][]metav1.OwnerReference{{boss}}, "", Deleted, ""},
-		"and by what no list tells of":        {[][]metav1.OwnerReference{{boss, widget("w")}}, "", Unknown, "owners of the kind widgets.x.io: objects of this kind were not read"},
-		"two by the same":                     {[][]metav1.OwnerReference{{boss, widget("w")}, {boss, widget("w")}, {boss, widget("v")}}, "", Unknown, "owners of the kind widgets.x.io: objects of this kind were not read"},
+		"and by what no list tells of":        {[][]metav1.OwnerReference{{boss, widget("w")}}, "", Unknown, "an owner of configmaps/x/a: the object is kept for it"},
+		"two by the same":                     {[][]metav1.OwnerReference{{boss, widget("w")}, {boss, widget("w")}, {boss, widget("v")}}, "", Unknown, "an owner of configmaps/x/a: the object is kept for it"},
 		"one that another keeps anyway":       {[][]metav1.OwnerReference{{boss, widget("w"), other}}, "", Released, ""},
-		"but not the second":                  {[][]metav1.OwnerReference{{boss, widget("w"), other}, {boss, widget("w")}}, "", Released, "owners of the kind widgets.x.io: objects of this kind were not read"},
+		"but not the second":                  {[][]metav1.OwnerReference{{boss, widget("w"), other}, {boss, widget("w")}}, "", Released, "an owner of configmaps/x/b: the object is kept for it"},
 		"one that does not hang together":     {[][]metav1.OwnerReference{{boss}, {widget("w")}}, "", Deleted, ""},
 		"and by a kind that is not served":    {[][]metav1.OwnerReference{{boss, {APIVersion: "gone.io/v1", Kind: "Gone", Name: "g", UID: "uid-g"}}}, "", Unknown, ""},
 		"and by what is gone":                 {[][]metav1.OwnerReference{{boss, reference(secrets, "s")}}, "", Deleted, ""},
-		"and by what may have come meanwhile": {[][]metav1.OwnerReference{{boss, reference(secrets, "s")}}, "9", Unknown, "owners of the kind secrets: the cluster changed while it was listed: ask again"},
+		"and by what may have come meanwhile": {[][]metav1.OwnerReference{{boss, reference(secrets, "s")}}, "9", Unknown, "an owner of configmaps/x/a: the object is kept for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld("", []graph.Resource{configMaps, secrets, widgets})

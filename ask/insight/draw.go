@@ -14,12 +14,10 @@ import (
 
 // Style says how a plan or a tree is drawn.
 type Style struct {
-	// Full draws every object, in as many lines as that takes.
+	// Full draws every object, with its step, in as many lines as that takes.
 	Full bool
 	// Colour adds colours, for terminals.
 	Colour bool
-	// Wide adds steps and propagation.
-	Wide bool
 }
 
 // symbols are those that users know from terraform plan.
@@ -57,16 +55,6 @@ func (p *Plan) Draw(w io.Writer, style Style) error {
 	out += unread
 	_, err := io.WriteString(w, out+p.Summary()+"\n")
 	return err
-}
-
-// Caveats says what must be known beside a list of the objects that are deleted: what policies say,
-// what could not be read, and the summary. It is empty if the list is all that there is to know.
-func (p *Plan) Caveats(style Style) string {
-	out := p.said(style) + p.unread(style)
-	if out == "" && !p.Incomplete() {
-		return ""
-	}
-	return out + p.Summary() + "\n"
 }
 
 // said says what policies say about the deletes of roots, refusals first. Unless Full, it says only
@@ -307,9 +295,6 @@ func (i *Item) note(style Style) string {
 		if i.Deleting {
 			notes = append(notes, "is being deleted already")
 		}
-		if s := i.stopping(); s != "" {
-			notes = append(notes, s)
-		}
 		if v := i.Volume.note(style); v != "" {
 			notes = append(notes, v)
 		}
@@ -329,7 +314,7 @@ func (i *Item) note(style Style) string {
 		if i.Archive != "" {
 			notes = append(notes, fmt.Sprintf("recorded first, with all that is deleted with it, by policy %s", i.Archive))
 		}
-		if style.Wide {
+		if style.Full {
 			notes = append(notes, fmt.Sprintf("step %d", i.Step))
 			if i.Propagation != "" && i.Policy == "" {
 				notes = append(notes, strings.ToLower(string(i.Propagation)))

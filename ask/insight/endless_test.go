@@ -86,7 +86,7 @@ func TestEveryQuestionHasAnAnswerWhateverOwnsWhat(t *testing.T) {
 			if a, ok := w.Why(v.UID, Facts{}, noon); !ok || len(a.Causes) == 0 {
 				t.Errorf("why %s: no answer", v.Name)
 			}
-			if err := DrawTree(io.Discard, w.Tree(v.UID, Both, noon), Style{}); err != nil {
+			if err := DrawTree(io.Discard, w.Tree(v.UID, noon), Style{}); err != nil {
 				t.Error(err)
 			}
 			for _, p := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {

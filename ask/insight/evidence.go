@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -22,7 +21,7 @@ import (
 // add adds to a cause what the whole object and others tell about it.
 func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	if c.finalizer != "" {
-		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager, now)...)
+		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager)...)
 	}
 	if c.finalizer == v1beta1.Finalizer && f.Held != nil {
 		f.held(c, v, now)
@@ -46,8 +45,6 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s",
 				f.Attachments[i].GetName(), words.Printable(node)))
 		}
-	case v.Kind == resourceClaims && c.finalizer == "resource.kubernetes.io/delete-protection":
-		f.reserved(c)
 	case c.about == aboutStopping && f.NodeGone != nil && *f.NodeGone:
 		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm "+
 			"that the pod has stopped")
@@ -107,26 +104,6 @@ func (f Facts) bound(c *Cause) {
 	c.Actor, c.Look = "whoever deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s",
 		words.Shell(in), words.Shell(name))
 	f.used(c, name)
-}
-
-// reserved adds for what a resource claim is reserved; that need not be pods.
-func (f Facts) reserved(c *Cause) {
-	if f.Object == nil {
-		return
-	}
-	var users []string
-	list, _, _ := unstructured.NestedSlice(f.Object.Object, "status", "reservedFor")
-	for _, one := range list {
-		user, _ := one.(map[string]any)
-		group, _ := user["apiGroup"].(string)
-		resource, _ := user["resource"].(string)
-		name, _ := user["name"].(string)
-		users = append(users, words.Printable(schema.GroupResource{Group: group, Resource: resource}.String()+"/"+name))
-	}
-	if len(users) > 0 {
-		c.Evidence = append(c.Evidence, "its status says that it is reserved for "+someOf(users))
-		c.Actor = "whoever runs " + users[0]
-	}
 }
 
 // refused returns a cause if a policy refuses the delete of an object that is not being deleted.

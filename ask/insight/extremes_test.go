@@ -56,10 +56,10 @@ func TestExtremesAreDrawn(t *testing.T) {
 			return w.Plan(Deletion{Roots: []types.UID{"o0"}, Propagation: metav1.DeletePropagationForeground}).Draw(out, Style{})
 		}, fmt.Sprintf("Plan: %d objects are deleted", n)},
 		"tree of a chain": {chain, func(w *World, out io.Writer) error {
-			return DrawTree(out, w.Tree(types.UID(fmt.Sprintf("o%d", n/2)), Both, time.Time{}), Style{})
+			return DrawTree(out, w.Tree(types.UID(fmt.Sprintf("o%d", n/2)), time.Time{}), Style{})
 		}, "--full shows them"},
 		"tree of ten thousand owners": {many, func(w *World, out io.Writer) error {
-			return DrawTree(out, w.Tree("asked", Both, time.Time{}), Style{})
+			return DrawTree(out, w.Tree("asked", time.Time{}), Style{})
 		}, "▶ configmaps/asked"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 		"plan": func(w *World, out io.Writer) error {
 			return w.Plan(Deletion{Roots: []types.UID{"root"}, Propagation: metav1.DeletePropagationBackground}).Draw(out, Style{Full: true})
 		},
-		"tree":    func(w *World, out io.Writer) error { return DrawTree(out, w.Tree("stray", Both, time.Time{}), Style{}) },
-		"up":      func(w *World, out io.Writer) error { return DrawTree(out, w.Tree(asked, Both, time.Time{}), Style{}) },
+		"tree":    func(w *World, out io.Writer) error { return DrawTree(out, w.Tree("stray", time.Time{}), Style{}) },
+		"up":      func(w *World, out io.Writer) error { return DrawTree(out, w.Tree(asked, time.Time{}), Style{}) },
 		"orphans": func(w *World, out io.Writer) error { return DrawOrphans(out, w.Orphans(), "", Style{}) },
 		"why": func(w *World, out io.Writer) error {
 			a, _ := w.Why("below", Facts{}, time.Time{})

@@ -78,7 +78,6 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 	const leaf = "configmaps name: leaf, namespace: x, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: boss, blockOwnerDeletion: true}]\n"
 	const orphaning = "configmaps name: boss, namespace: x, DELETED, finalizers: [orphan]\n"
 	const denied = `cannot delete it (why): admission webhook "guard.example.com" denied the request: not today`
-	const claim = "resourceclaims.resource.k8s.io name: c, namespace: x, DELETED, finalizers: [resource.kubernetes.io/delete-protection]"
 	const old = "deployments.apps name: web, namespace: x\nconfigmaps name: c, namespace: x, ownerReferences: [{apiVersion: extensions/v1beta1, kind: Deployment, name: web, uid: web}]"
 	for name, c := range map[string]struct {
 		objects string
@@ -178,12 +177,6 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    Who has to act: whoever makes ConfigMap "boss" valid again: its writer, or whoever writes the schema of its kind.
    Evidence: Weir's controller is refused at ConfigMap x/boss: cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
    To see more: kubectl weir tree -n x configmaps boss
-`},
-		"a claim that is reserved for something else than a pod": {claim, "c", Facts{Object: wholeOf(t, "{status: {reservedFor: [{apiGroup: scheduling.example.com, resource: groups, name: g}]}}")}, "", `
-1. The finalizer resource.kubernetes.io/delete-protection holds it: kube-controller-manager (resource claims) removes it when the resource claim is reserved for nothing any more.
-   Who has to act: whoever runs groups.scheduling.example.com/g.
-   Evidence: its status says that it is reserved for groups.scheduling.example.com/g.
-   To see more: kubectl -n x describe resourceclaim c
 `},
 		"an owner by a group of old": {old, "c", Facts{}, "", `
 1. A reference to an owner cannot be resolved, so it is kept: kept: owner Deployment web: the cluster serves no kind "Deployment" in "extensions/v1beta1".

@@ -21,8 +21,6 @@ type Finalizer struct {
 	WaitsFor  string `json:"waitsFor"`
 	// Look is a command that shows more; NAMESPACE and NAME stand for those of the object.
 	Look string `json:"look,omitempty"`
-	// Lease is renewed by the component's leader, as NAMESPACE/NAME; * is any namespace.
-	Lease string `json:"lease,omitempty"`
 	// Workload is the name of the Deployment, StatefulSet or DaemonSet of the component, as its
 	// authors install it.
 	Workload string `json:"workload,omitempty"`

@@ -32,12 +32,11 @@ func shown(t *testing.T, a Answer) string {
 }
 
 func TestWhatIsGoneIsToldByTheEventsOfItsCascade(t *testing.T) {
-	w, _ := trees(3)
 	cascade := said("Cascade", "boss", "1", "2 objects that it owned, directly or not, were deleted")
 	cascade.Annotations = map[string]string{v1beta1.CollectedAnnotation: `[{"kind": "configmaps", "namespace": "x", "name": "part", "uid": "2"}]`}
 	events := []corev1.Event{cascade, said("DeletionRequested", "boss", "1", "deleted at the request of anna (propagation Foreground)"), said("Killing", "boss", "1", "no")}
 	gone := func(name string) string {
-		a, ok := w.Gone(Object{Kind: "configmaps", Namespace: "x", Name: name}, "ConfigMap", events, noon)
+		a, ok := Gone(Object{Kind: "configmaps", Namespace: "x", Name: name}, "ConfigMap", events, noon)
 		if !ok {
 			return ""
 		}

@@ -34,8 +34,7 @@ type Cascade struct {
 	// Collected are the first of the objects that were collected.
 	Collected []Object `json:"collected,omitempty"`
 
-	group string  // of its kind
-	part  *Object // the one of Collected that is asked about; nil: the first object
+	part *Object // the one of Collected that is asked about; nil: the first object
 }
 
 // component is the source of Weir's Events. It tells them from others' Events of the same reason,
@@ -56,8 +55,7 @@ func History(events []corev1.Event) []Cascade {
 		}
 		c := byUID[on.UID]
 		if c == nil {
-			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID,
-				group: on.GroupVersionKind().Group}
+			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID}
 			byUID[on.UID] = c
 		}
 		c.At = later(c.At, at)
@@ -156,19 +154,16 @@ func (c *Cascade) said() string {
 		func(s string) bool { return s == "" }), "; "))
 }
 
-// DrawHistory writes cascades, those of one cause in one line. Unless Full, it writes the last ones
-// only.
+// DrawHistory writes cascades. Unless Full, it writes the last ones only.
 func DrawHistory(out io.Writer, all []Cascade, now time.Time, style Style) error {
 	var b strings.Builder
-	lines, shown := grouped(all, style.Full), 0
-	for i, l := range lines {
-		if i == mostLines-1 && len(lines) > mostLines && !style.Full {
-			fmt.Fprintf(&b, "… and %d before that: --full shows them\n", len(all)-shown)
+	for i := range all {
+		if i == mostLines-1 && len(all) > mostLines && !style.Full {
+			fmt.Fprintf(&b, "… and %d before that: --full shows them\n", len(all)-i)
 			break
 		}
-		shown += len(l)
-		ago := duration.HumanDuration(max(0, now.Sub(l[0].At)))
-		fmt.Fprintf(&b, "%s ago  %s\n", ago, sayTogether(l))
+		c := &all[i]
+		fmt.Fprintf(&b, "%s ago  %s: %s\n", duration.HumanDuration(max(0, now.Sub(c.At))), c.root(), c.said())
 	}
 	if len(all) == 0 {
 		b.WriteString("No cascade is recorded. Weir's controller records one as an Event where it collects " +

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -140,32 +138,6 @@ func TestANamespaceWaitsForWhatNeverGoes(t *testing.T) {
 			}
 			if c.outcome == Stuck && items["uid-x"].Why != "waits for 1 object that is stuck" {
 				t.Errorf("why: %q", items["uid-x"].Why)
-			}
-		})
-	}
-}
-
-// TestWhatAControllerHasMadeSinceIsOfOneThatLives: in the namespace, and is not being deleted
-// itself.
-func TestWhatAControllerHasMadeSinceIsOfOneThatLives(t *testing.T) {
-	for name, c := range map[string]struct {
-		boss metav1.PartialObjectMetadata
-		want bool
-	}{
-		"it lives":                    {object(configMaps, "x", "web"), true},
-		"it is being deleted":         {ending(object(configMaps, "x", "web"), "example.com/f"), false},
-		"it is in another namespace":  {object(configMaps, "y", "web"), false},
-		"it is not there":             {object(configMaps, "x", "other"), false},
-		"it has another name":         {object(configMaps, "x", "we"), false},
-		"it has the name of the kind": {object(configMaps, "x", "configmaps"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			part := object(configMaps, "x", "web-2", controlling(configMaps, "web"))
-			part.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
-			w := clusterOf([]metav1.PartialObjectMetadata{c.boss, part}, nil)
-			a, ok := w.Gone(Object{Kind: "configmaps", Namespace: "x", Name: "web-1"}, "ConfigMap", []corev1.Event{}, noon)
-			if ok != c.want || ok && !strings.Contains(shown(t, a), "ConfigMap web lives, which is likely to have been its controller, and has made configmaps/web-2 60s ago") {
-				t.Errorf("%t, want %t:\n%s", ok, c.want, shown(t, a))
 			}
 		})
 	}

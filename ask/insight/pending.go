@@ -244,7 +244,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)],
 				[]string{"Weir's collector breaks such a cycle; " +
 					"the built-in one does not, once all objects in it are being deleted"}
-		} else if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
+		} else if kinds := w.incomplete(v); kinds != "" {
 			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
 		}
 		return []Cause{c}
@@ -328,7 +328,7 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 	if len(dependents) == 0 {
 		c := w.acting(v.UID, "the garbage collector")
 		c.Look = cmp.Or(c.refused.look, treeCommand(v))
-		if kinds := w.Graph.Incomplete(v.UID); kinds != "" {
+		if kinds := w.incomplete(v); kinds != "" {
 			c.What = "its dependents are being orphaned: whether some are left is not known, because these " +
 				"could not be read: " + kinds
 		} else {

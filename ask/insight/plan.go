@@ -38,8 +38,6 @@ type Deletion struct {
 	// Decided says that a person has approved the deletion of Roots, so no brake holds them.
 	Decided     bool
 	Propagation metav1.DeletionPropagation
-	// GracePeriodSeconds is how long Roots may take to stop; nil: as their specs say.
-	GracePeriodSeconds *int64
 	// Enforce returns what policies say about the deletion of an object, as the DELETE leaves it; nil
 	// if nothing is known of policies.
 	Enforce func(graph.View) Enforcement
@@ -92,9 +90,6 @@ type Item struct {
 	// which of two events comes first.
 	Contested string `json:"contested,omitempty"`
 	Deleting  bool   `json:"deleting,omitempty"` // it is being deleted already
-	// GracePeriodSeconds is how long a pod may take to stop; nil if that is not known, or it is no
-	// pod.
-	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// Volume is what becomes of the volume of a claim; nil if it is no claim, or its volume is not
 	// known.
 	Volume *Volume `json:"volume,omitempty"`
@@ -162,10 +157,8 @@ type Plan struct {
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation"`
-	// GracePeriodSeconds is how long Roots may take to stop; nil: as their specs say.
-	GracePeriodSeconds *int64   `json:"gracePeriodSeconds,omitempty"`
-	Items              []*Item  `json:"items"`
-	Unread             []Unread `json:"unread,omitempty"`
+	Items       []*Item                    `json:"items"`
+	Unread      []Unread                   `json:"unread,omitempty"`
 }
 
 // Totals counts objects by outcome.
@@ -258,7 +251,7 @@ type wave struct {
 func (w *World) Plan(d Deletion) *Plan {
 	c := newPlaying(w, d.Enforce)
 	c.protects, c.waves = d.Protects, d.Waves
-	p := &Plan{Propagation: d.Propagation, GracePeriodSeconds: d.GracePeriodSeconds, Verdicts: slices.Clone(d.Verdicts)}
+	p := &Plan{Propagation: d.Propagation, Verdicts: slices.Clone(d.Verdicts)}
 	c.step = 1
 	for _, uid := range d.Roots {
 		v, ok := w.Graph.Find(uid)
@@ -291,6 +284,9 @@ func (w *World) Plan(d Deletion) *Plan {
 	p.Items = c.end()
 	w.removers(p.Items)
 	p.Unread = w.Unread() // after the play: policies may have missed something meanwhile
+	if at := slices.IndexFunc(p.Items, c.unsettled); at >= 0 && len(p.Unread) == 0 {
+		p.Unread = []Unread{{Kind: "an owner of " + p.Items[at].String(), Reason: "the object is kept for it", Besides: true}}
+	}
 	return p
 }
 
@@ -424,6 +420,11 @@ func (c *playing) end() []*Item {
 	// by name.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Or(a.Stage-b.Stage, a.Step-b.Step) })
 	return items
+}
+
+// unsettled reports whether an object is kept because it is not known whether an owner exists.
+func (c *playing) unsettled(i *Item) bool {
+	return i.Outcome == Unknown && c.world.Graph.DecideAt(i.at).Unresolvable == graph.Unreadable
 }
 
 // renumber counts only steps in which something happens.

@@ -170,7 +170,7 @@ func (c *playing) do(i *Item, d *graph.Action) {
 		return
 	case graph.Lookup:
 		c.apply(graph.LookupStarted{Claim: d.Claim})
-		c.apply(c.world.answer(d.Claim, c.uidOf(i)))
+		c.apply(c.world.lookup(d.Claim, c.uidOf(i)))
 		c.changed(i)
 		return
 	}

@@ -182,7 +182,7 @@ func (c *cluster) work(uid types.UID, a graph.Action) bool {
 	switch a.Verb {
 	case graph.Lookup:
 		c.Graph.Apply(graph.LookupStarted{Claim: a.Claim})
-		c.Graph.Apply(c.answer(a.Claim, uid))
+		c.Graph.Apply(c.lookup(a.Claim, uid))
 	case graph.Delete:
 		c.remove(uid, a.Propagation)
 	case graph.Release, graph.Unblock:
@@ -293,7 +293,7 @@ func racy(w *World, p *Plan) bool {
 func drawnPlan(t *testing.T, p *Plan) string {
 	t.Helper()
 	var out strings.Builder
-	if err := p.Draw(&out, Style{Full: true, Wide: true}); err != nil {
+	if err := p.Draw(&out, Style{Full: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -22,10 +22,10 @@ import (
 // TestScripts plays testdata/*.txt: the language of the graph's scripts, without answers to its
 // lines, and besides
 //
-//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [archive=KIND] [full] [wide] [json]
+//	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [archive=KIND] [full] [json]
 //	plan garbage=RESOURCE.GROUP
 //	outline UID [cascade=background|foreground|orphan]
-//	tree UID [up|down] [full]
+//	tree UID [up] [full]
 //	pending
 //	orphans [full]
 //	why UID
@@ -94,8 +94,6 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 				d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
 			case a == "full":
 				style.Full = true
-			case a == "wide":
-				style.Wide = true
 			case a == "doubt":
 				d.Enforce = func(graph.View) Enforcement { return Enforcement{Doubt: "its labels could not be read"} }
 			case strings.HasPrefix(a, "policy="):
@@ -144,14 +142,8 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		return nil
 	},
 	"tree": func(w *World, args []string, style Style, out *strings.Builder) error {
-		direction := Both
-		if len(args) > 1 && args[1] == "up" {
-			direction = Up
-		} else if len(args) > 1 && args[1] == "down" {
-			direction = Down
-		}
 		style.Full = args[len(args)-1] == "full"
-		return DrawTree(out, w.Tree(types.UID(args[0]), direction, time.Time{}), style)
+		return DrawTree(out, w.tree(types.UID(args[0]), !slices.Contains(args, "up"), time.Time{}), style)
 	},
 	"pending": func(w *World, _ []string, style Style, out *strings.Builder) error {
 		return DrawPending(out, w.Pending(time.Time{}), "", style)

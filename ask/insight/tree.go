@@ -13,18 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/dot"
 	"github.com/weir-dev/weir/controller/words"
-)
-
-// Direction is the way in which a tree grows.
-type Direction uint8
-
-// The directions.
-const (
-	Both Direction = iota
-	Up             // owners
-	Down           // dependents
 )
 
 // Node is an object in a tree of owners and dependents.
@@ -52,17 +41,18 @@ type Node struct {
 
 // Tree returns the object with its owners above it and its dependents below. There may be several
 // roots if the object has several owners.
-func (w *World) Tree(uid types.UID, direction Direction, now time.Time) []*Node {
+func (w *World) Tree(uid types.UID, now time.Time) []*Node { return w.tree(uid, true, now) }
+
+// Owners is Tree without the dependents of the object.
+func (w *World) Owners(uid types.UID, now time.Time) []*Node { return w.tree(uid, false, now) }
+
+func (w *World) tree(uid types.UID, down bool, now time.Time) []*Node {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
 		return nil
 	}
 	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, ring: map[types.UID]bool{},
-		path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
-	t.down = direction != Up
-	if t.ring[uid] = true; direction == Down {
-		return []*Node{t.below(&v, nil)}
-	}
+		path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}, down: down}
 	t.climb(&v)
 	return t.roots
 }
@@ -107,7 +97,6 @@ func (t *treeing) climb(v *graph.View) {
 			tops = append(tops, v)
 		}
 	}
-	clear(t.ring)
 	t.fall(v)
 	slices.SortFunc(tops, byRef)
 	above := all[1:] // the first is v
@@ -260,22 +249,10 @@ func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
 	return duration.HumanDuration(now.Sub(m.CreationTimestamp.Time))
 }
 
-// Named returns the objects of trees in the order in which they are drawn, each once.
-func Named(roots []*Node) (out []Object) {
-	for _, n := range roots {
-		if !n.Again {
-			out = append(out, n.Object)
-		}
-		out = append(out, Named(n.Dependents)...)
-		out = append(out, Named(n.Content)...)
-	}
-	return out
-}
-
 // DrawTree writes trees.
 func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	namespace, fold := askedNamespace(roots), newFolding(style)
-	fold.ageless = !style.Full && !style.Wide && holds(roots)
+	fold.ageless = !style.Full && holds(roots)
 	var branches []*branch
 	for _, r := range roots {
 		branches = append(branches, r.branch(namespace, fold))
@@ -297,24 +274,6 @@ func holds(nodes []*Node) bool {
 	})
 }
 
-// DOT writes the objects that are connected with an object for Graphviz, and of its content those
-// that have owners or dependents.
-func (w *World) DOT(out io.Writer, uid types.UID) error {
-	all := w.Graph.Connected(uid)
-	if v, ok := w.Graph.Find(uid); ok {
-		met := map[types.UID]bool{}
-		for i := range all {
-			met[all[i].UID] = true
-		}
-		for _, c := range w.held(&v) {
-			if !met[c.UID] {
-				all = append(all, c)
-			}
-		}
-	}
-	return dot.Write(out, all)
-}
-
 // askedNamespace returns the namespace of the object that was asked about.
 func askedNamespace(nodes []*Node) string {
 	for _, n := range nodes {
@@ -332,7 +291,7 @@ func askedNamespace(nodes []*Node) string {
 }
 
 func (n *Node) branch(namespace string, fold *folding) *branch {
-	note := n.note(fold.style.Wide, fold.ageless && !n.Asked)
+	note := n.note(fold.ageless && !n.Asked)
 	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: note}
 	kind := n.Kind
 	switch {
@@ -351,7 +310,7 @@ func (n *Node) branch(namespace string, fold *folding) *branch {
 	return b
 }
 
-func (n *Node) note(wide, ageless bool) string {
+func (n *Node) note(ageless bool) string {
 	var notes []string
 	switch n.State {
 	case "terminating":
@@ -373,12 +332,6 @@ func (n *Node) note(wide, ageless bool) string {
 	}
 	if n.Age != "" && !ageless {
 		notes = append(notes, fmt.Sprintf("%s old", n.Age))
-	}
-	if wide && n.Controller {
-		notes = append(notes, "controlled by the owner above")
-	}
-	if wide && n.UID != "" {
-		notes = append(notes, "uid "+words.Printable(string(n.UID)))
 	}
 	return strings.Join(notes, ", ")
 }

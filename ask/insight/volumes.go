@@ -50,14 +50,14 @@ func (v *Volume) losesData() bool {
 	return v != nil && (v.ReclaimPolicy == "Delete" || v.ReclaimPolicy == "Recycle")
 }
 
-// note says what becomes of the volume. Without Full or Wide it omits the volume's name, so that
+// note says what becomes of the volume. Without Full it omits the volume's name, so that
 // claims with like volumes fold into one line.
 func (v *Volume) note(style Style) string {
 	if v == nil {
 		return ""
 	}
 	volume := "its volume"
-	if style.Full || style.Wide {
+	if style.Full {
 		volume += " " + words.Printable(v.Name)
 	}
 	switch {

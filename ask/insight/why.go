@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -162,7 +161,7 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 			causes = append(causes, facts.refused()...)
 		}
 		a.Causes = append(causes[1:], told...)
-		a.Causes = append(a.Causes, w.recreated(&v, facts.Events, now)...)
+		a.Causes = append(a.Causes, w.recreated(&v)...)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -289,28 +288,14 @@ func (w *World) successors(v *graph.View) (out []string) {
 }
 
 // recreated returns a cause if the controller of an object exists: a deleted object is likely to be
-// created again, and this one may have been.
-func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) []Cause {
+// created again.
+func (w *World) recreated(v *graph.View) []Cause {
 	for _, o := range v.Owners {
-		owner, m := w.Meta(o.UID), w.Meta(v.UID)
-		if o.Controller == nil || !*o.Controller || !owns(o.Verdict) || owner == nil || m == nil ||
-			owner.DeletionTimestamp != nil {
-			continue
+		owner := w.Meta(o.UID)
+		if o.Controller != nil && *o.Controller && owns(o.Verdict) && owner != nil && owner.DeletionTimestamp == nil {
+			return []Cause{{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be "+
+				"created again", words.Printable(o.Kind), words.Printable(o.Name))}}
 		}
-		c := Cause{What: fmt.Sprintf("its controller %s %s lives: if the object is deleted, it is likely to be created again",
-			words.Printable(o.Kind), words.Printable(o.Name))}
-		if m.CreationTimestamp.Sub(owner.CreationTimestamp.Time) > time.Minute {
-			c.Evidence = []string{fmt.Sprintf("it was made %s ago, and its controller %s ago: "+
-				"it may be the successor of one that was deleted",
-				duration.HumanDuration(now.Sub(m.CreationTimestamp.Time)),
-				duration.HumanDuration(now.Sub(owner.CreationTimestamp.Time)))}
-		}
-		for _, r := range RecordsOf(events, objectOf(v), v.KindName) {
-			if r.uid() != v.UID {
-				c.Evidence = append(c.Evidence, "one of the same name was deleted: "+r.sentence(now))
-			}
-		}
-		return []Cause{c}
 	}
 	return nil
 }
@@ -318,8 +303,6 @@ func (w *World) recreated(v *graph.View, events []corev1.Event, now time.Time) [
 var (
 	claims  = schema.GroupResource{Resource: "persistentvolumeclaims"}
 	storage = schema.GroupResource{Resource: "persistentvolumes"}
-
-	resourceClaims = schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceclaims"}
 
 	// inWords maps conditions that say what a deletion waits for to words.
 	inWords = map[string]string{

@@ -19,7 +19,7 @@ type World struct {
 	// Namespace is the namespace whose objects were read, with the cluster-scoped kinds that they name
 	// as owners. Empty: the whole cluster was read.
 	Namespace string
-	// Asked is the namespace that surveys cover, if more was read: see Widens. Empty: they cover all
+	// Asked is the namespace that surveys cover, with the owners of its objects. Empty: they cover all
 	// that was read.
 	Asked string
 
@@ -30,11 +30,8 @@ type World struct {
 	read   map[schema.GroupResource]listing // the kinds that were listed
 	round  int                              // of lists: see NextRound
 	missed []Unread                         // what else could not be read
-	doubts []doubt
 
 	aggregated map[string]bool // API groups that another API server serves
-
-	elsewhere map[types.UID]string // the namespaces of owners that were found outside Namespace
 
 	refused map[types.UID]refusal // objects about which a request of Weir's controller is refused
 }
@@ -68,8 +65,8 @@ func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds),
 		meta: slices.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round,
-		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed), doubts: slices.Clone(w.doubts),
-		elsewhere: maps.Clone(w.elsewhere), refused: maps.Clone(w.refused),
+		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed),
+		refused: maps.Clone(w.refused),
 	}
 }
 
@@ -148,7 +145,8 @@ func (w *World) NotListed(kind schema.GroupResource, forbidden bool, reason stri
 
 // Unheard records that discovery failed for an API group and version, so its kinds are unknown.
 func (w *World) Unheard(groupVersion, reason string) {
-	w.unread[schema.GroupResource{Resource: "*", Group: groupVersion}] = Unread{Kind: "all of " + groupVersion, Reason: reason}
+	all := schema.GroupResource{Resource: "*", Group: groupVersion}
+	w.unread[all] = Unread{Kind: "all of " + groupVersion, Reason: reason}
 }
 
 // Missed records, once for each what, that something besides the list of a kind could not be read.
@@ -161,10 +159,13 @@ func (w *World) Missed(what string, forbidden bool, reason string) {
 // Unread returns the kinds that could not be listed, and what else could not be read, sorted.
 func (w *World) Unread() []Unread {
 	out := append(make([]Unread, 0, len(w.missed)+len(w.unread)), w.missed...)
-	for _, u := range w.unread {
+	owners := w.askedOwners()
+	for gr, u := range w.unread {
+		if k, served := w.kinds[gr]; served && !k.Namespaced && w.Asked != "" && !owners[gr] {
+			continue // nothing in the namespace depends on it
+		}
 		out = append(out, u)
 	}
-	out = append(out, w.doubtful()...)
 	slices.SortFunc(out, func(a, b Unread) int { return cmp.Compare(a.Kind, b.Kind) })
 	return out
 }
@@ -175,27 +176,27 @@ func (w *World) Unreadable(kind schema.GroupResource) bool {
 	return failed
 }
 
-// OwnerKinds returns the cluster-scoped kinds that objects of the namespace name as owners and that
-// were not read yet, sorted.
-func (w *World) OwnerKinds() []graph.Resource { return w.ownerKinds(w.objects()) }
-
-// OwnerKindsOf returns the kinds of OwnerKinds that one object names.
-func (w *World) OwnerKindsOf(uid types.UID) []graph.Resource {
-	return w.ownerKinds(w.only(uid))
-}
-
-// only yields one object, if it exists.
-func (w *World) only(uid types.UID) iter.Seq[*graph.View] {
-	return func(yield func(*graph.View) bool) {
-		if v, ok := w.Graph.Find(uid); ok {
-			yield(&v)
+// askedOwners returns the kinds of owners that objects of Asked name; nil if there is no Asked.
+func (w *World) askedOwners() map[schema.GroupResource]bool {
+	if w.Asked == "" {
+		return nil
+	}
+	kinds := map[schema.GroupResource]bool{}
+	for v := range w.surveyed() {
+		for _, o := range v.Owners {
+			for _, gr := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
+				kinds[gr] = true
+			}
 		}
 	}
+	return kinds
 }
 
-func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {
+// OwnerKinds returns the cluster-scoped kinds that objects of the namespace name as owners and that
+// were not read yet, sorted.
+func (w *World) OwnerKinds() (out []graph.Resource) {
 	met := map[schema.GroupResource]bool{}
-	for v := range of {
+	for v := range w.objects() {
 		for _, o := range v.Owners {
 			if o.Verdict != "unknown" {
 				continue
@@ -217,18 +218,27 @@ func (w *World) ownerKinds(of iter.Seq[*graph.View]) (out []graph.Resource) {
 	return out
 }
 
-// Widens reports whether deletions may go on outside the namespace: a cluster-scoped owner that is
-// being deleted may wait for an object of the namespace, be deleted after it, and so on.
-func (w *World) Widens() bool {
+// GoesBeyond reports whether deletions may go on outside the namespace that was read: a
+// cluster-scoped owner that is being deleted may wait for objects there, be deleted after them, and
+// so on.
+func (w *World) GoesBeyond() bool {
 	if w.Namespace == "" {
 		return false
 	}
 	for v := range w.objects() {
-		if v.Namespace == "" && (v.Foreground || v.Orphaning) {
+		if v.Namespace == "" && (v.Foreground || v.Orphaning) && len(w.Graph.Dependents(v.UID)) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// incomplete says what may hold dependents of an object and was not read; empty if nothing may.
+func (w *World) incomplete(v *graph.View) string {
+	if v.Namespace == "" && w.Namespace != "" && v.Kind != namespaces {
+		return "objects of other namespaces"
+	}
+	return w.Graph.Incomplete(v.UID)
 }
 
 // surveyed yields the objects that surveys cover: all that were read, or those of Asked and the
@@ -252,18 +262,6 @@ func (w *World) surveyed() iter.Seq[*graph.View] {
 			}
 		}
 	}
-}
-
-// Lacks returns a namespaced kind that w could not list and other could, and why. Both are empty if
-// there is none.
-func (w *World) Lacks(other *World) (kind, reason string) {
-	for _, u := range w.Unread() {
-		gr := schema.ParseGroupResource(u.Kind)
-		if k, ok := w.kinds[gr]; ok && k.Namespaced && !other.Unreadable(gr) {
-			return u.Kind, u.Reason
-		}
-	}
-	return "", ""
 }
 
 // objects yields all objects that were read. While it runs, the graph may only learn of owners.

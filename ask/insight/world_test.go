@@ -91,8 +91,7 @@ func TestPlanKeepsWhatAPolicyProtects(t *testing.T) {
 	}
 }
 
-// TestOwnerInAnotherNamespaceIsTold: of a namespace that was read alone, too, once the other ones
-// were looked at.
+// TestOwnerInAnotherNamespaceIsTold: where that namespace was read, too.
 func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 	kind := graph.Resource{Resource: "configmaps", Kind: "ConfigMap", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true}
 	object := func(namespace, name string, owners ...string) metav1.PartialObjectMetadata {
@@ -102,40 +101,55 @@ func TestOwnerInAnotherNamespaceIsTold(t *testing.T) {
 		}
 		return m
 	}
-	everything := []metav1.PartialObjectMetadata{
+	w := NewWorld("", []graph.Resource{kind})
+	w.List(kind.GroupResource(), "1", []metav1.PartialObjectMetadata{
 		object("x", "owner"), object("x", "unrelated"), object("y", "here"),
 		object("y", "stray", "owner"), object("y", "both", "here", "owner"), object("y", "never", "nobody"), object("y", "sound", "here"),
+	})
+	var told []string
+	for _, o := range w.Orphans() {
+		told = append(told, o.Name+" "+o.Fate+" "+o.OwnerNamespace)
 	}
-	for scope, of := range map[string][]metav1.PartialObjectMetadata{"": everything, "y": everything[2:]} {
-		w := NewWorld(scope, []graph.Resource{kind})
-		w.List(kind.GroupResource(), "1", slices.Clone(of))
-		sought := w.Sought()
-		if scope == "" {
-			if sought != nil {
-				t.Errorf("all of the cluster was read, and still is sought: %v", sought)
+	if want := []string{"both release x", "never delete ", "stray delete x"}; !slices.Equal(told, want) {
+		t.Errorf("orphans: %q, want %q", told, want)
+	}
+}
+
+// TestAClusterScopedOwnerThatGoesReachesBeyondTheNamespace: only where something in it depends on
+// that owner.
+func TestAClusterScopedOwnerThatGoesReachesBeyondTheNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace string
+		finalizer string // of the owner, which is being deleted
+		owned     bool
+		want      bool
+	}{
+		"it waits for what is in the namespace": {"x", metav1.FinalizerDeleteDependents, true, true},
+		"it leaves what is in the namespace":    {"x", metav1.FinalizerOrphanDependents, true, true},
+		"it waits for another component":        {"x", "example.com/hold", true, false},
+		"nothing in the namespace is of it":     {"x", metav1.FinalizerDeleteDependents, false, false},
+		"all of the cluster was read":           {"", metav1.FinalizerDeleteDependents, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := object(nodes, "", "n")
+			owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: noon}, []string{c.finalizer}
+			part := object(configMaps, "x", "part")
+			if c.owned {
+				part.OwnerReferences = []metav1.OwnerReference{reference(nodes, "n")}
 			}
-		} else if len(sought) != 1 || sought[0].Kind.Resource != "configmaps" || !maps.Equal(sought[0].UIDs, map[types.UID]bool{"owner": true, "nobody": true}) {
-			t.Errorf("is sought: %v", sought)
-		}
-		for _, s := range sought {
-			w.Elsewhere(s, func(yield func(*metav1.PartialObjectMetadata) bool) {
-				for i := range everything {
-					if !yield(&everything[i]) {
-						return
-					}
+			w := NewWorld(c.namespace, someKinds)
+			w.List(nodes.GroupResource(), "1", []metav1.PartialObjectMetadata{owner})
+			w.List(configMaps.GroupResource(), "1", []metav1.PartialObjectMetadata{part})
+			if w.GoesBeyond() != c.want {
+				t.Errorf("it goes beyond: %t, want %t", !c.want, c.want)
+			}
+			for _, g := range w.Pending(noon) {
+				if told := g.Items[0].Waits; c.namespace != "" && c.finalizer != "example.com/hold" &&
+					!strings.Contains(told, "still refers to it") && !strings.Contains(told, "could not be read: objects of other namespaces") {
+					t.Errorf("what it waits for is known: %s", told)
 				}
-			})
-		}
-		var told []string
-		for _, o := range w.Clone().Orphans() {
-			told = append(told, o.Name+" "+o.Fate+" "+o.OwnerNamespace)
-		}
-		if want := []string{"both release x", "never delete ", "stray delete x"}; !slices.Equal(told, want) {
-			t.Errorf("orphans of %q: %q, want %q", scope, told, want)
-		}
-		if sought := w.SoughtBy("sound"); len(sought) > 0 {
-			t.Errorf("of an object whose owner is there, is sought: %v", sought)
-		}
+			}
+		})
 	}
 }
 

@@ -139,7 +139,7 @@ func TestFactsAreAskedOfWhatWasRead(t *testing.T) {
 	w := newTown(t)
 	var asked []string
 	w.Facts = func(_ context.Context, of *insight.World, gvr schema.GroupVersionResource, u *unstructured.Unstructured) insight.Facts {
-		asked = append(asked, fmt.Sprintf("%s %s/%s in %s", gvr.Resource, u.GetNamespace(), u.GetName(), of.Namespace))
+		asked = append(asked, fmt.Sprintf("%s %s/%s in %s", gvr.Resource, u.GetNamespace(), u.GetName(), of.Asked))
 		return insight.Facts{}
 	}
 	w.ask(http.StatusOK, "object", boss...)

@@ -56,15 +56,9 @@ type world struct {
 
 // world returns what is known of an object and of what is connected with it.
 func (p *Page) world(o *named) (*world, error) {
-	version, all := p.Follower.Version(o.Namespace), p.Follower.Version("")
+	version := p.Follower.Version(o.Namespace)
 	made, partly, err := p.Follower.About(o.Object)
-	if err != nil {
-		return nil, err
-	}
-	if made.Namespace != o.Namespace { // the whole cluster was needed
-		version = all
-	}
-	return &world{made, version, partly}, nil
+	return &world{made, version, partly}, err
 }
 
 // missing returns why an object that was found is not in a World that was made later.
@@ -103,7 +97,6 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	} else {
 		unread = err.Error() // metadata tells most of it
 	}
-	p.Follower.Elsewhere(w.World, w.SoughtBy(o.UID))
 	now := time.Now()
 	why, ok := w.Why(o.UID, facts, now)
 	if !ok {
@@ -112,7 +105,7 @@ func (p *Page) object(ctx context.Context, q url.Values) (any, error) {
 	why.WithFlags(p.Flags)
 	why.Causes = why.Causes[:min(len(why.Causes), mostListed)]
 	return map[string]any{
-		"version": version, "object": o.Object, "owners": w.Tree(o.UID, insight.Up, now), "why": why,
+		"version": version, "object": o.Object, "owners": w.Owners(o.UID, now), "why": why,
 		"unread": w.Unread(), "notRead": unread,
 	}, nil
 }

@@ -24,7 +24,7 @@ type outline struct {
 	id      string
 	of      types.UID
 	cascade string
-	scope   string // the namespace that it is made from; empty: the cluster
+	scope   string // the namespace of the object; empty: it has none
 	version int64
 	// judged says that policies were asked, or could not be. They may read what no Follower has, so
 	// the plan is made again when the user asks.
@@ -118,7 +118,7 @@ func (p *Page) make(
 	laid.Plan.WithFlags(p.Flags)
 	return &outline{
 		Outline: laid, id: fmt.Sprintf("%s-%s-%d", o.UID, cascade, p.number.Add(1)), of: o.UID, cascade: cascade,
-		scope: w.Namespace, version: w.version,
+		scope: o.Namespace, version: w.version,
 		judged: policies != nil || snapshot.PoliciesUnread(w.World),
 	}, nil
 }

@@ -40,7 +40,6 @@ type fate struct {
 // orphans answers with the objects whose owners are gone or cannot be determined, by their fates.
 func (p *Page) orphans(ctx context.Context, q url.Values) (any, error) {
 	return p.survey(ctx, q, "fates", func(w *insight.World) any {
-		p.Follower.Elsewhere(w, w.Sought())
 		all := w.Orphans()
 		fates := []fate{}
 		for _, name := range []string{"delete", "release", "keep"} {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -42,13 +43,7 @@ type Follower struct {
 	in      map[string]int64 // by namespace: the version of the last change
 	changed await.Change     // notified of each change
 
-	changes   []change // the last changes of objects
-	forgotten int64    // the version of the last change that is not in changes any more
-	renewed   int64    // the version of the last change of something else than an object
-
-	making sync.Mutex // held while Worlds are brought up to date; taken before mu
-	worlds []*kept
-	turn   int64
+	world *insight.World // of all that is known, up to date; nil: it has to be made
 }
 
 // rediscovery is the interval of discovery.
@@ -174,7 +169,7 @@ func (f *Follower) follow(ctx context.Context, k graph.Resource) *followed {
 // renew records that something else than an object has changed. The caller holds mu.
 func (f *Follower) renew() {
 	f.note("")
-	f.renewed = f.version
+	f.world = nil
 }
 
 // note records a change in a namespace; an empty one stands for cluster-scoped changes, which may

@@ -116,6 +116,22 @@ func (k *followed) UpdateResourceVersion(version string) {
 	k.version = version
 }
 
+// note records that an object has changed. The caller holds mu.
+func (k *followed) note(m *metav1.PartialObjectMetadata, gone bool) {
+	f, gr := k.follower, k.kind.GroupResource()
+	if f.kinds[gr] != k {
+		return // a last event of a stopped reflector
+	}
+	f.note(m.Namespace)
+	switch {
+	case f.world == nil || !f.world.HasRead(gr): // renew tells when it can be read
+	case gone:
+		f.world.Unlist(gr, m.UID)
+	default:
+		f.world.Observe(gr, m)
+	}
+}
+
 // alike reports whether a and b differ in nothing that an answer depends on. Most updates are such
 // ones: Leases are renewed all the time.
 func alike(a, b *metav1.PartialObjectMetadata) bool {

@@ -2,9 +2,8 @@
 // kind, all at the same time, with the user's rights.
 //
 // Goroutines: one for each list, joined when they are read; for a Follower, discovery and a
-// reflector for each kind, joined by Close. Locks: mu guards what has been read, and no request is
-// made under it; making is held while a World is brought up to date, and callers that want one wait
-// for it.
+// reflector for each kind, joined by Close. One lock guards what has been read, and the World of it,
+// which callers get copies of; no request is made under it.
 package snapshot
 
 import (
@@ -42,15 +41,11 @@ const (
 type Reader struct {
 	Config    *rest.Config
 	Discovery discovery.DiscoveryInterface
-	// Listing is called, from many goroutines, with each kind that Read begins to list; nil: nothing
-	// is.
-	Listing func(kind string)
 }
 
 // Read lists all objects that can be collected in a namespace, or in the cluster if namespace is
 // empty. It notes kinds that cannot be listed in the World. For a namespace, it also lists the
-// cluster-scoped kinds of which objects name owners; if one of these owners is being deleted, it
-// reads the whole cluster, as far as the user may list it. An error means that nothing is known.
+// cluster-scoped kinds of which objects name owners. An error means that nothing is known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
 	client, err := r.metadata()
 	if err != nil {
@@ -61,10 +56,11 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		return nil, err
 	}
 	w := insight.NewWorld(namespace, found)
+	w.Asked = namespace
 	for _, gv := range unheard {
 		w.Unheard(gv, ReasonOf(err))
 	}
-	l := &lists{client: client, world: w, namespace: namespace, listing: r.Listing}
+	l := &lists{client: client, world: w, namespace: namespace}
 	services := l.aggregated(ctx, found)
 	var first, apart []graph.Resource
 	for _, k := range found {
@@ -89,48 +85,11 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		l.all(ctx, owners)
 		w.NextRound()
 	}
-	switch {
-	case ctx.Err() != nil: // the World is incomplete
-		return nil, ctx.Err()
-	case w.Widens():
-		return r.widen(ctx, w)
+	if w.GoesBeyond() {
+		w.Missed("what is in other namespaces", false,
+			"a cluster-scoped owner is being deleted: ask about that, or about the cluster with -A")
 	}
-	return w, nil
-}
-
-// widen reads the cluster in place of a namespace. If the user may not list all of it, widen
-// returns the World of the namespace, which says what it lacks.
-func (r *Reader) widen(ctx context.Context, narrow *insight.World) (*insight.World, error) {
-	wide, err := r.Read(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	if kind, reason := wide.Lacks(narrow); kind != "" {
-		narrow.Missed("what is in other namespaces", true, fmt.Sprintf("%s there: %s", kind, reason))
-		return narrow, nil
-	}
-	wide.Asked = narrow.Namespace
-	return wide, nil
-}
-
-// Elsewhere looks in all namespaces for owners that are not in the World's, by one list of each of
-// their kinds.
-func (r *Reader) Elsewhere(ctx context.Context, w *insight.World, sought []insight.Sought) error {
-	client, err := r.metadata()
-	if err != nil {
-		return err
-	}
-	everywhere := &lists{client: client}
-	for _, s := range sought {
-		objects, _, err := everywhere.pages(ctx, s.Kind)
-		if err != nil {
-			w.Missed(s.Kind.GroupResource().String()+" in other namespaces (an owner may be there)",
-				apierrors.IsForbidden(err), ReasonOf(err))
-			continue
-		}
-		w.Elsewhere(s, insight.Pointers(objects))
-	}
-	return nil
+	return w, ctx.Err()
 }
 
 // metadata returns a client without a rate limit of its own: it sends one list a kind.
@@ -149,7 +108,6 @@ func (r *Reader) metadata() (metadata.Interface, error) {
 type lists struct {
 	client    metadata.Interface
 	namespace string
-	listing   func(kind string) // see Reader
 
 	mu    sync.Mutex
 	world *insight.World
@@ -191,9 +149,6 @@ func (l *lists) all(ctx context.Context, wanted []graph.Resource) {
 // one lists a kind, or notes that it cannot be listed.
 func (l *lists) one(ctx context.Context, k graph.Resource) {
 	gr := k.GroupResource()
-	if l.listing != nil {
-		l.listing(gr.String())
-	}
 	objects, version, err := l.pages(ctx, k)
 	l.mu.Lock()
 	defer l.mu.Unlock()

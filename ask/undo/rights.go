@@ -50,7 +50,8 @@ func Refuse(ctx context.Context, client dynamic.Interface, p *restore.Plan) {
 			s.Refused = fmt.Sprintf("you may not %s it", r.verb)
 			continue
 		}
-		if grants := s.Ref.Kind.Group == rbac && (s.Outcome == restore.Create || s.Outcome == restore.Replace); grants && tried < mostReviews {
+		written := s.Outcome == restore.Create || s.Outcome == restore.Replace
+		if written && s.Ref.Kind.Group == rbac && tried < mostReviews {
 			tried++
 			if err := try(ctx, client, s); apierrors.IsForbidden(err) {
 				s.Refused = fmt.Sprintf("you may not %s it: %v", r.verb, err)

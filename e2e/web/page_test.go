@@ -182,7 +182,7 @@ func TestWhatIsHeldAndRefusedIsOnTheFirstView(t *testing.T) {
 	}
 	p := open(t, serve(t, shared.plane.Kubeconfig).url)
 	for _, text := range []string{
-		"1 Held for a decision", "widgets." + w.namespace + ": 7 objects", "a person has to decide", "kubectl weir plan held/widgets." + w.namespace,
+		"1 Held for a decision", "widgets." + w.namespace + ": 7 objects", "a person has to decide", "kubectl weir held widgets." + w.namespace,
 		"1 Refused or kept, last hour", "configmaps/" + w.namespace + "/kept", "a policy protects it",
 	} {
 		p.see(text)

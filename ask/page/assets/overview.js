@@ -44,7 +44,7 @@ export function overview() {
           card("ending", "Being deleted", ending, pending, pending?.groups?.map((g) => el("li", {}, linkTo(g.items[0]), g.items[0].since ? ` for ${g.items[0].since}` : "",
             el("div", { class: "quiet" }, `${counted(g.total, "waits", "wait")} for ${g.actor}`))), el("a", { href: "#/pending" }, "All, by who has to act")),
           card("held", "Held for a decision", held, guarded, guarded?.guarded?.held.map(({ name, status = {} }) => el("li", {},
-            `${name}: ${counted(status.objects || 0, "object", "objects")}`, el("div", { class: "quiet" }, status.conditions?.[0]?.message || ""), commandBox(`kubectl weir plan held/${name}${guarded.guarded.flags}`)))),
+            `${name}: ${counted(status.objects || 0, "object", "objects")}`, el("div", { class: "quiet" }, status.conditions?.[0]?.message || ""), commandBox(`kubectl weir held ${name}${guarded.guarded.flags}`)))),
           card("refused", "Refused or kept, last hour", refused, guarded, guarded?.guarded?.refused.map((r) => el("li", {}, r.name ? linkTo(r) : r.on, ` ${r.ago} ago`,
             el("div", { class: "quiet" }, r.message)))),
           card("lost", "Lost owners", lost, orphans, orphans?.fates?.flatMap((f) => f.items).map((o) => el("li", {}, linkTo(o), el("div", { class: "quiet" }, o.why))),

@@ -1,6 +1,6 @@
 // Package dot draws objects and their owners for Graphviz: what the leader serves at the path of
-// kube-controller-manager's debug page, what kubectl weir prints with -o dot, and the drawings of
-// the scripts. It is pure, and keeps nothing.
+// kube-controller-manager's debug page, and the drawings of the scripts. It is pure, and keeps
+// nothing.
 package dot
 
 import (
