@@ -242,7 +242,6 @@ func (f *serverFlags) serve(
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
 	}
-	m.follow("collections", handler.Run)
 	var ending atomic.Bool
 	over, err := f.over(m, source)
 	if err != nil {

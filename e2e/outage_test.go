@@ -6,9 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -26,7 +24,6 @@ func TestOutagesLoseNothing(t *testing.T) {
 			for name, f := range map[string]func(*fixture){
 				"webhook under Ignore": (*fixture).outageUnderIgnore,
 				"webhook under Fail":   (*fixture).outageUnderFail,
-				"webhook while arming": (*fixture).webhookKilledWhileArming,
 
 				"controller at each step":        func(w *fixture) { w.controllerKilledAtEachStep(pair.url) },
 				"policy that cannot be compiled": (*fixture).policyBreaksWhileObjectsTerminate,
@@ -121,45 +118,6 @@ func (w *fixture) outageUnderFail() {
 	w.awaitGone("one")
 	w.mustStay("one-child")
 	w.awaitOwners("one-child", "")
-}
-
-// A collection that no process arms any more is armed by the request that comes again.
-func (w *fixture) webhookKilledWhileArming() {
-	const n = 300
-	w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan")+"\n  failurePolicy: Fail")
-	w.awaitFinalizerAdded("cm")
-	owners, children := numbered("owner", n), numbered("child", n)
-	w.makeAll(owners, children)
-	w.removeFinalizer(owners...)
-	done := make(chan error, 1)
-	go func() {
-		// A window for what the first webhook added the finalizer to, and another for what the
-		// second one had to.
-		done <- wait.PollUntilContextTimeout(w.Context(), pollEvery, 2*patience, true, func(ctx context.Context) (bool, error) {
-			err := w.at(w.of(owners[0])).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-			if apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) {
-				return false, nil
-			}
-			return err == nil, err
-		})
-	}()
-	withFinalizer := 0
-	w.until("some of the collection have the finalizer", func(ctx context.Context) (bool, error) {
-		list, err := w.at(w.of(owners[0])).List(ctx, metav1.ListOptions{})
-		withFinalizer = 0
-		for i := range list.Items {
-			withFinalizer += len(list.Items[i].GetFinalizers())
-		}
-		return withFinalizer > 0, err
-	})
-	back := w.killed(w.hook)
-	w.Logf("killed when %d of %d had the finalizer", withFinalizer, n)
-	back()
-	if err := <-done; err != nil {
-		w.Fatal(err)
-	}
-	w.awaitGone(owners...)
-	w.mustBeReleased(children)
 }
 
 // awaitLeft waits until at most so many of the objects are left.

@@ -2,17 +2,12 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
@@ -35,35 +30,7 @@ type armer struct {
 	metrics *metrics
 	log     *sayer
 	lists   *semaphore.Weighted // bounds the lists that cascades read in pages
-
-	mu          sync.Mutex
-	collections map[place]*collection
-	ended       bool           // run has ended, and no more collections are armed
-	arming      sync.WaitGroup // the collections that are being armed
 }
-
-// collection is a collection that is being armed, or was recently.
-type collection struct {
-	cancel context.CancelFunc
-	last   time.Time // when the last object got the finalizer; zero while it is under way
-}
-
-// place is a resource in a namespace.
-type place struct {
-	schema.GroupVersionResource
-	namespace string
-}
-
-// collectionTime bounds the arming of a collection, which goes on after its review has been
-// answered.
-const collectionTime = 5 * time.Minute
-
-// mostCollections is how many collections are armed at the same time. In others, each object is
-// armed at its own delete.
-const mostCollections = 8
-
-// atOnce is how many objects of a collection get the finalizer at the same time.
-const atOnce = 16
 
 func newArmer(o Options, m *metrics) (*armer, error) {
 	writer, err := finalizers.New(o.Config, o.Policies.Now)
@@ -76,22 +43,8 @@ func newArmer(o Options, m *metrics) (*armer, error) {
 	}
 	return &armer{
 		writer: writer, lister: lister, state: o.Policies, window: o.ArmingWindow, metrics: m, log: newSayer(o.Log),
-		collections: map[place]*collection{}, lists: semaphore.NewWeighted(mostLists),
+		lists: semaphore.NewWeighted(mostLists),
 	}, nil
-}
-
-// run waits until ctx ends, ends the arming of collections, and joins it. Objects that are left are
-// armed one by one, by whichever process answers the next review.
-func (a *armer) run(ctx context.Context) error {
-	<-ctx.Done()
-	a.mu.Lock()
-	a.ended = true
-	for _, c := range a.collections {
-		c.cancel()
-	}
-	a.mu.Unlock()
-	a.arming.Wait()
-	return nil
 }
 
 // hold returns what becomes of a DELETE that is allowed. It may have to wait until the finalizer
@@ -123,18 +76,11 @@ func (a *armer) windowOf(q *policies.Question) time.Duration {
 
 // fresh returns how long the finalizer of an object has yet to wait; 0 if it holds.
 func (a *armer) fresh(q *policies.Question) time.Duration {
-	window := a.windowOf(q)
 	since, armed := policies.ArmedSince(q.OldObject, q.Now)
-	if !armed || since >= window {
+	if !armed {
 		return 0
 	}
-	wait := window - since
-	if q.Name == "" {
-		// Clients retry ten times at most, so they must not wait again for each object that got the
-		// finalizer a little later.
-		wait = max(wait, window-a.collectionSince(place{q.Resource, q.Namespace}))
-	}
-	return wait
+	return max(0, a.windowOf(q)-since)
 }
 
 // arm adds the finalizer to the object of a DELETE, as the object is and as the policies judge it
@@ -157,9 +103,6 @@ func (a *armer) arm(
 	a.log.say("held a deletion", "resource", q.Resource.GroupResource().String(), "namespace", q.Namespace,
 		"name", finalizers.MetaOf(q.OldObject).Name, "user", q.User.Name, "propagation", d.Propagation,
 		"by", d.Wanted.By, "finalizer", result)
-	if q.Name == "" && (result == finalizers.Done || result == finalizers.Already) {
-		a.collection(ctx, q) // goes on after the answer
-	}
 	wait := a.windowOf(q)
 	return held(q, d, wait), wait, nil
 }
@@ -225,86 +168,4 @@ func cannotCarry(q *policies.Question, d policies.Decision, why error) policies.
 		"Make the object smaller, or correct what is invalid in it, then delete it",
 		q.Resource.GroupResource(), finalizers.MetaOf(q.OldObject).Name, d.Wanted.By, v1beta1.Finalizer, why)
 	return d
-}
-
-// collection arms every object of the resource in the namespace that is to get the finalizer. A
-// deletecollection ends at the first refusal (RB 6.21), so if objects were armed one by one it
-// would have to be sent once for each. No client waits for it here. The API server judges the
-// request under way again after its refusal, because the object has changed (RB 6.25), and the
-// window must not be over by then.
-func (a *armer) collection(ctx context.Context, q *policies.Question) {
-	at := place{q.Resource, q.Namespace}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ended {
-		return
-	}
-	underWay := 0
-	for _, c := range a.collections {
-		if c.last.IsZero() {
-			underWay++
-		}
-	}
-	if c := a.collections[at]; underWay < mostCollections && (c == nil || !c.last.IsZero()) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectionTime)
-		c = &collection{cancel: cancel}
-		a.collections[at] = c
-		a.arming.Go(func() {
-			defer a.finished(c)
-			defer cancel()
-			a.armAll(ctx, at, q.Kind, q.NamespaceObject)
-		})
-	}
-}
-
-// collectionSince returns how long ago the last object of a collection got the finalizer here;
-// collectionTime if none did.
-func (a *armer) collectionSince(at place) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch c := a.collections[at]; {
-	case c == nil:
-		return collectionTime
-	case c.last.IsZero():
-		return 0
-	default:
-		return time.Since(c.last)
-	}
-}
-
-// finished notes that a collection is armed, and forgets those that no longer matter.
-func (a *armer) finished(c *collection) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.last = time.Now()
-	maps.DeleteFunc(a.collections, func(_ place, c *collection) bool {
-		return !c.last.IsZero() && time.Since(c.last) > collectionTime
-	})
-}
-
-func (a *armer) armAll(ctx context.Context, at place, kind schema.GroupVersionKind, namespace map[string]any) {
-	set := a.state.Set()
-	_, full := set.AddsFinalizer(at.GroupResource())
-	var group errgroup.Group
-	group.SetLimit(atOnce)
-	each := func(object map[string]any, m *metav1.ObjectMeta) error {
-		if m.DeletionTimestamp != nil {
-			return nil
-		}
-		wanted, _ := set.FinalizersFor(policies.Stored(kind, at.GroupVersionResource, object, namespace))
-		if wanted.By == "" {
-			return nil
-		}
-		group.Go(func() error {
-			result, err := a.writer.Put(ctx, at.GroupVersionResource, m, wanted)
-			a.metrics.armed.WithLabelValues(string(result)).Inc()
-			return err
-		})
-		return nil
-	}
-	err := a.lister.Each(ctx, at.GroupVersionResource, at.namespace, full, each)
-	if err := errors.Join(err, group.Wait()); err != nil {
-		a.log.say("could not arm a collection: what is left is armed object by object",
-			"resource", at.GroupResource().String(), "namespace", at.namespace, "err", err.Error())
-	}
 }

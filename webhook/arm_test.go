@@ -1,12 +1,9 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -50,39 +47,24 @@ func armedAgo(name string, ago time.Duration) *policies.Question {
 var enforced = policies.Decision{Allowed: true, Enforced: true, Propagation: v1beta1.Orphan, By: "kept"}
 
 func TestWindowOfAFreshFinalizer(t *testing.T) {
-	const none = time.Duration(0)
 	for name, c := range map[string]struct {
-		q          *policies.Question
-		d          policies.Decision
-		collection time.Duration // how long ago the last object of a collection was armed; none for no collection
-		want       time.Duration
+		q    *policies.Question
+		d    policies.Decision
+		want time.Duration
 	}{
-		"armed when it was made":               {armedAgo("one", 0), enforced, none, 0},
-		"armed just now":                       {armedAgo("one", 1), enforced, none, 35*time.Second - 1},
-		"armed a while ago":                    {armedAgo("one", 20*time.Second), enforced, none, 15 * time.Second},
-		"about to be let through":              {armedAgo("one", 35*time.Second-1), enforced, none, 1},
-		"let through":                          {armedAgo("one", 35*time.Second), enforced, none, 0},
-		"armed by a clock that is ahead":       {armedAgo("one", -5*time.Second), enforced, none, 35 * time.Second},
-		"not enforced":                         {armedAgo("one", 1), policies.Decision{Allowed: true}, none, 0},
-		"of a collection, while under way":     {armedAgo("", 20*time.Second), enforced, -1, 61 * time.Second},
-		"of a collection, armed just now":      {armedAgo("", 20*time.Second), enforced, 5 * time.Second, 56 * time.Second},
-		"of a collection, the last before it":  {armedAgo("", 20*time.Second), enforced, 30 * time.Second, 41 * time.Second},
-		"of a collection nobody knows of":      {armedAgo("", 20*time.Second), enforced, none, 41 * time.Second},
-		"of a collection, let through":         {armedAgo("", 61*time.Second), enforced, none, 0},
-		"by name, while a collection is armed": {armedAgo("one", 20*time.Second), enforced, -1, 15 * time.Second},
+		"armed when it was made":         {armedAgo("one", 0), enforced, 0},
+		"armed just now":                 {armedAgo("one", 1), enforced, 35*time.Second - 1},
+		"armed a while ago":              {armedAgo("one", 20*time.Second), enforced, 15 * time.Second},
+		"about to be let through":        {armedAgo("one", 35*time.Second-1), enforced, 1},
+		"let through":                    {armedAgo("one", 35*time.Second), enforced, 0},
+		"armed by a clock that is ahead": {armedAgo("one", -5*time.Second), enforced, 35 * time.Second},
+		"not enforced":                   {armedAgo("one", 1), policies.Decision{Allowed: true}, 0},
+		"of a collection":                {armedAgo("", 20*time.Second), enforced, 41 * time.Second},
+		"of a collection, let through":   {armedAgo("", 61*time.Second), enforced, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New()
 			a := testArmer(t, api)
-			at := place{configMaps, "shop"}
-			switch {
-			case c.collection < 0:
-				a.collections[at] = &collection{}
-			case c.collection > 0:
-				a.collections[at] = &collection{last: c.q.Now.Add(-c.collection)}
-			}
-			// Another collection has nothing to do with it.
-			a.collections[place{configMaps, "other"}] = &collection{}
 			d, wait, err := a.hold(t.Context(), c.q, c.d)
 			if (wait-c.want).Abs() > time.Second || (wait == 0) != (c.want == 0) || err != nil || d.Allowed != (wait == 0) ||
 				(d.Message == "") != (wait == 0) {
@@ -197,139 +179,9 @@ func TestObjectThatCannotCarryTheFinalizerIsNotDeleted(t *testing.T) {
 	})
 }
 
-func TestCollectionsAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := testArmer(t, apitest.New())
-		now := time.Now()
-		at := func(ns string) place { return place{configMaps, ns} }
-		for ns, ago := range map[string]time.Duration{"old": collectionTime + 1, "fresh": collectionTime - 1} {
-			a.collections[at(ns)] = &collection{last: now.Add(-ago)}
-		}
-		under := &collection{}
-		a.collections[at("under way")], a.collections[at("another")] = under, &collection{}
-		if got := a.collectionSince(at("under way")); got != 0 {
-			t.Errorf("one under way was armed %s ago", got)
-		}
-		a.finished(under)
-		for ns, want := range map[string]time.Duration{"old": collectionTime, "fresh": collectionTime - 1, "under way": 0,
-			"another": 0, "none": collectionTime} {
-			if got := a.collectionSince(at(ns)); got != want {
-				t.Errorf("%s: %s, want %s", ns, got, want)
-			}
-		}
-		if len(a.collections) != 3 {
-			t.Errorf("%d are remembered, want 3", len(a.collections))
-		}
-	})
-}
-
-// While a collection is being armed, its other reviews do not arm it once more.
-func TestCollectionIsArmedOnce(t *testing.T) {
-	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
-		for _, name := range []string{"a", "b", "c", "d"} {
-			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: shop}}",
-				name))
-		}
-		release, lists := make(chan struct{}), make(chan struct{}, 10)
-		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if r.Method == "GET" && r.Path == "/api/v1/namespaces/shop/configmaps" {
-				lists <- struct{}{}
-				<-release
-			}
-			return nil
-		})
-		all := func(name string) string {
-			return fmt.Sprintf(`{operation: DELETE, resource: {version: v1, resource: configmaps}, kind: {version: v1, kind: ConfigMap}, namespace: shop, userInfo: {username: alice}, oldObject: {metadata: {name: %[1]s, namespace: shop, uid: uid-%[1]s}}}`, name)
-		}
-		for _, name := range []string{"a", "b", "c"} {
-			if code, body := b.ask("delete", all(name)); code != 200 {
-				b.Fatalf("%d %s", code, body)
-			}
-			synctest.Wait()
-		}
-		if n := len(lists); n != 1 {
-			b.Errorf("%d lists while the first is under way, want 1", n)
-		}
-		close(release)
-		synctest.Wait()
-		b.ask("delete", all("d"))
-		synctest.Wait()
-		if n := len(lists); n != 2 {
-			b.Errorf("%d lists in the end, want 2: what came later is armed, too", n)
-		}
-	})
-}
-
 func TestWebhookNeedsItsParts(t *testing.T) {
 	if _, err := New(Options{}); err == nil ||
 		err.Error() != "make a webhook: an API server, policies and a token are needed" {
 		t.Errorf("error %v", err)
 	}
-}
-
-// The arming of a collection outlives the review that began it, but not the handler: what is under
-// way is waited for, and nothing is sent after that.
-func TestCollectionsEndWithTheHandler(t *testing.T) {
-	withFixture(t, func(b *fixture) {
-		b.policies(`{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: kept}, spec: {match: {resources: [{apiGroups: [""], resources: [configmaps]}]}, propagation: {default: Orphan}}}`)
-		const all, took = 10 * atOnce, 10 * time.Second
-		for i := range all {
-			b.api.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: shop}}", i))
-		}
-		var patches atomic.Int64
-		b.api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if r.Method == "PATCH" {
-				<-time.After(took)
-				patches.Add(1)
-			}
-			return nil
-		})
-		h, err := New(Options{Config: b.api.Config(), Policies: b.state, Takes: takes})
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.Run(ctx) }()
-		review, answered := context.WithCancel(b.Context())
-		h.arm.collection(review, armedAgo("", 0))
-		answered()
-		elapse(took + took/2)
-		if n := patches.Load(); n != atOnce {
-			b.Errorf("%d objects were written after the review was answered, want %d", n, atOnce)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			b.Error(err)
-		}
-		last := patches.Load()
-		if last != 2*atOnce {
-			b.Errorf("%d objects were written when the handler ended, want the %d of before and those under way", last, atOnce)
-		}
-		h.arm.collection(b.Context(), armedAgo("", 0))
-		elapse(time.Hour)
-		if n := patches.Load(); n != last {
-			b.Errorf("%d objects were written after the handler had ended", n-last)
-		}
-	})
-}
-
-func TestFewCollectionsAreArmedAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := testArmer(t, apitest.New())
-		for i := range mostCollections {
-			a.collections[place{configMaps, fmt.Sprint(i)}] = &collection{}
-		}
-		a.collection(t.Context(), armedAgo("", 0))
-		if a.collections[place{configMaps, "shop"}] != nil {
-			t.Error("one more was begun")
-		}
-		a.finished(a.collections[place{configMaps, "0"}])
-		a.collection(t.Context(), armedAgo("", 0))
-		if a.collections[place{configMaps, "shop"}] == nil {
-			t.Error("none was begun though one is over")
-		}
-		synctest.Wait()
-	})
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +31,7 @@ type fixture struct {
 	*testing.T
 	api     *apitest.Server
 	state   *live.State
-	handler *Handler
+	handler http.Handler
 	uids    atomic.Int32
 
 	mu      sync.Mutex
@@ -81,15 +81,13 @@ func withOptions(t *testing.T, api *apitest.Server, o Options, test func(*fixtur
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		handler := b.handler
-		done := make(chan error, 2)
-		go func() { done <- handler.Run(ctx) }()
+		done := make(chan error, 1)
 		changed := state.Changed()
 		go func() { done <- state.Run(ctx) }()
 		<-changed
 		test(b)
 		cancel()
-		if err := errors.Join(<-done, <-done); err != nil {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

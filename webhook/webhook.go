@@ -7,10 +7,9 @@
 // yet, a pod that is to be evicted, the confirmation of an object, and arming. That a policy could
 // not be judged is reported beside the answer (blame.go).
 //
-// Reviews run on goroutines of the server. After an answer go on Events, on goroutines of the
-// recorder, and the arming of collections, which Handler.Run joins. There are two locks, neither
-// held during a request nor under the other: of the collections that are being armed (arm.go), and
-// of the connections of unknown clients (server.go).
+// Reviews run on goroutines of the server. After an answer only Events go on, on goroutines of the
+// recorder. There is one lock, of the connections of unknown clients (server.go), which is not held
+// during a request.
 package webhook
 
 import (
@@ -77,18 +76,8 @@ type Options struct {
 	Log      logr.Logger
 }
 
-// Handler answers the reviews of all webhooks. Run must run while it serves.
-type Handler struct {
-	http.Handler
-	arm *armer
-}
-
-// Run arms collections after their reviews were answered. It returns when ctx has ended and nothing
-// is under way.
-func (h *Handler) Run(ctx context.Context) error { return h.arm.run(ctx) }
-
 // New returns the handler of all webhooks.
-func New(o Options) (*Handler, error) {
+func New(o Options) (http.Handler, error) {
 	if o.Config == nil || o.Policies == nil || o.Takes == nil {
 		return nil, errors.New("make a webhook: an API server, policies and a token are needed")
 	}
@@ -121,7 +110,7 @@ func New(o Options) (*Handler, error) {
 		sealed: o.Sealed, seal: o.Seal, saw: o.Saw,
 	}
 	in := newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) })
-	routes := router(func(asked policies.Webhook) reviewer {
+	return router(func(asked policies.Webhook) reviewer {
 		switch asked {
 		case policies.WebhookCanary:
 			return canary
@@ -131,8 +120,7 @@ func New(o Options) (*Handler, error) {
 			return brake(o.Brake)
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
-	}, o.Takes, o.Policies.Ready, in, m, log)
-	return &Handler{routes, arm}, nil
+	}, o.Takes, o.Policies.Ready, in, m, log), nil
 }
 
 // router returns the routes of all webhooks.
