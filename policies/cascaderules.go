@@ -15,14 +15,16 @@ import (
 var neverNamespaced = []schema.GroupResource{
 	{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "persistentvolumes"},
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
 	{Group: "storage.k8s.io", Resource: "storageclasses"}, {Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 	{Group: "networking.k8s.io", Resource: "ingressclasses"}, {Group: "node.k8s.io", Resource: "runtimeclasses"},
 }
 
 // clusterScoped reports whether the policy is for certain only about cluster-scoped objects.
 func (c *compiled) clusterScoped() bool {
-	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources), func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
+	return !wildcard(c.resources) && !slices.ContainsFunc(explicit(c.resources),
+		func(gr schema.GroupResource) bool { return !slices.Contains(neverNamespaced, gr) })
 }
 
 // cascadeRules returns the entries for deletes that may take protected objects with them. Only Weir
@@ -55,7 +57,8 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				// The collectors delete Namespaces and definitions, too, and nobody is asked about
 				// what those hold.
-				{Name: "not-system", Expression: s.notSystem() + " || request.resource.resource in ['namespaces', 'customresourcedefinitions']"},
+				{Name: "not-system", Expression: s.notSystem() +
+					" || request.resource.resource in ['namespaces', 'customresourcedefinitions']"},
 				{Name: "not-terminating", Expression: notTerminating},
 			},
 		}

@@ -14,7 +14,8 @@ import (
 func CheckRules() WebhookRules {
 	return WebhookRules{
 		Name: string(WebhookPolicies), Webhook: WebhookPolicies, FailurePolicy: admissionregistrationv1.Ignore,
-		Rules: []admissionregistrationv1.RuleWithOperations{ruleOf(admissionregistrationv1.ClusterScope, v1beta1.GroupVersion.Group,
+		Rules: []admissionregistrationv1.RuleWithOperations{ruleOf(admissionregistrationv1.ClusterScope,
+			v1beta1.GroupVersion.Group,
 			[]string{"deletionpolicies", "drainpolicies", "ownerreferencepolicies"},
 			admissionregistrationv1.Create, admissionregistrationv1.Update)},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "spec-changes",

@@ -31,7 +31,8 @@ const CanaryStands = 10 * time.Second
 // the API server's time: any other collector deletes it. It returns CollectorUnknown and an error
 // if the canary is malformed.
 func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
-	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1beta1.CollectorCanaryOwner && canary.DeletionTimestamp == nil
+	garbage := len(canary.OwnerReferences) == 1 && canary.OwnerReferences[0].UID == v1beta1.CollectorCanaryOwner &&
+		canary.DeletionTimestamp == nil
 	if !garbage || canary.Name != v1beta1.CollectorCanary || canary.Labels[v1beta1.CollectsLabel] != "true" {
 		return OthersCollect, nil
 	}
@@ -57,7 +58,8 @@ func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
 	}
 	must, err := time.ParseDuration(said)
 	if err != nil || must <= 0 {
-		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller writes it again while it collects", v1beta1.CanaryTimeAnnotation, said)
+		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller "+
+			"writes it again while it collects", v1beta1.CanaryTimeAnnotation, said)
 	}
 	return must, nil
 }

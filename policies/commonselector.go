@@ -26,9 +26,10 @@ func common(selectors []labels.Selector) *metav1.LabelSelector {
 	}
 	var out metav1.LabelSelector
 	for _, r := range all[0] {
-		if e, ok := required(r, all[1:]); ok && !slices.ContainsFunc(out.MatchExpressions, func(x metav1.LabelSelectorRequirement) bool {
-			return x.Key == e.Key && x.Operator == e.Operator && slices.Equal(x.Values, e.Values)
-		}) {
+		if e, ok := required(r, all[1:]); ok && !slices.ContainsFunc(out.MatchExpressions,
+			func(x metav1.LabelSelectorRequirement) bool {
+				return x.Key == e.Key && x.Operator == e.Operator && slices.Equal(x.Values, e.Values)
+			}) {
 			out.MatchExpressions = append(out.MatchExpressions, e)
 		}
 	}
@@ -47,7 +48,8 @@ func required(r labels.Requirement, others []labels.Requirements) (metav1.LabelS
 	values := sortedValues(r)
 	for _, other := range others {
 		i := slices.IndexFunc(other, func(o labels.Requirement) bool {
-			return o.Key() == r.Key() && (oneOfValues(r) && oneOfValues(o) || o.Operator() == r.Operator() && slices.Equal(sortedValues(o), sortedValues(r)))
+			return o.Key() == r.Key() && (oneOfValues(r) && oneOfValues(o) ||
+				o.Operator() == r.Operator() && slices.Equal(sortedValues(o), sortedValues(r)))
 		})
 		if i < 0 {
 			return metav1.LabelSelectorRequirement{}, false

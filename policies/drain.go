@@ -101,9 +101,12 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 // sealed, since a user who may edit the namespace would otherwise decide the order in which its
 // content goes, or have it held for ever. sealed is nil if there is no key. The manager in
 // managedFields proves nothing: writers choose it.
-func (d *Drain) Current(namespace map[string]any, now time.Time, sealed func(text, seal string) bool) (wave int, since time.Time) {
+func (d *Drain) Current(
+	namespace map[string]any, now time.Time, sealed func(text, seal string) bool,
+) (wave int, since time.Time) {
 	ns := object(namespace)
-	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1beta1.DrainAnnotation), ns.annotation(v1beta1.DrainSinceAnnotation)), ns.annotation(v1beta1.DrainSealAnnotation)) {
+	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1beta1.DrainAnnotation),
+		ns.annotation(v1beta1.DrainSinceAnnotation)), ns.annotation(v1beta1.DrainSealAnnotation)) {
 		return 0, time.Time{}
 	}
 	wave = slices.IndexFunc(d.Waves, func(w drain.Wave) bool { return w.Name == ns.annotation(v1beta1.DrainAnnotation) })
@@ -155,6 +158,7 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		return
 	}
 	v.add(by, finding{code: 409,
-		text: fmt.Sprintf("%s is deleted in wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name, d.Waves[now].Name),
+		text: fmt.Sprintf("%s is deleted in wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name,
+			d.Waves[now].Name),
 	}, refuse)
 }

@@ -29,7 +29,8 @@ func emptiesNamespaces(q *Question) bool {
 		return true
 	case oneIdentity:
 		options := object(q.Options)
-		return q.Name == "" || options.str("propagationPolicy") == string(v1beta1.Background) && options.at("preconditions") == nil
+		return q.Name == "" ||
+			options.str("propagationPolicy") == string(v1beta1.Background) && options.at("preconditions") == nil
 	}
 	return false
 }
@@ -42,7 +43,8 @@ func isEmptying() string {
 
 // emptiesAsOne is the part of it under one identity.
 const emptiesAsOne = "!has(request.name) || request.name == '' || " +
-	"has(request.options) && request.options != null && has(request.options.propagationPolicy) && request.options.propagationPolicy == 'Background' && " +
+	"has(request.options) && request.options != null && has(request.options.propagationPolicy) && " +
+	"request.options.propagationPolicy == 'Background' && " +
 	"!has(request.options.preconditions)"
 
 // systemUsers are the collectors that a cluster may have. To refuse their deletes leaves cascades
@@ -64,7 +66,8 @@ var leftOut = []schema.GroupResource{
 	// They configure calls to a webhook or a server, and are the way past one that is down.
 	{Group: "admissionregistration.k8s.io"}, {Group: "apiregistration.k8s.io"},
 	// An API server answers these, and stores none; most delegated authorization consists of them.
-	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"}, {Group: "", Resource: "bindings"},
+	{Group: "authentication.k8s.io"}, {Group: "authorization.k8s.io"}, {Group: "", Resource: "componentstatuses"},
+	{Group: "", Resource: "bindings"},
 }
 
 // wildcardLeavesOut reports whether '*' does not name a resource: it has very many objects and no
@@ -83,7 +86,8 @@ func (c *compiled) leavesOut() (out []string) {
 	}
 	for _, gr := range leftOut {
 		byWildcard := func(r v1beta1.ResourceRule) bool {
-			return slices.Contains(r.Resources, "*") && (slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, gr.Group))
+			return slices.Contains(r.Resources, "*") &&
+				(slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, gr.Group))
 		}
 		named := gr.Resource != "" && c.about(gr)
 		if !named && slices.ContainsFunc(c.resources, byWildcard) {
@@ -118,7 +122,8 @@ func (s *Set) notSystem() string {
 const notTerminating = "oldObject == null || !has(oldObject.metadata.deletionTimestamp)"
 
 // changesPropagation is the CEL for DELETEs of a terminating object that ask for a propagation.
-const changesPropagation = "has(request.options) && request.options != null && (has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
+const changesPropagation = "has(request.options) && request.options != null && " +
+	"(has(request.options.propagationPolicy) || has(request.options.orphanDependents))"
 
 // asksForeground is the CEL for a DELETE that asks for Foreground, by its options or a finalizer.
 const asksForeground = "has(request.options) && request.options != null && has(request.options.propagationPolicy) && " +
@@ -149,7 +154,8 @@ const (
 )
 
 func isController(user string) bool {
-	return slices.Contains(controllerUsers, user) || strings.HasPrefix(user, controllerPrefix) && user != GarbageCollector && user != namespaceController
+	return slices.Contains(controllerUsers, user) ||
+		strings.HasPrefix(user, controllerPrefix) && user != GarbageCollector && user != namespaceController
 }
 
 func (s *excluded) has(u User) bool {
@@ -180,12 +186,14 @@ func excludedByAll(all []*compiled) excluded {
 		return excluded{}
 	}
 	first := all[0].exempt
-	out := excluded{users: slices.Clone(first.users), groups: slices.Clone(first.groups), accounts: slices.Clone(first.accounts)}
+	out := excluded{users: slices.Clone(first.users), groups: slices.Clone(first.groups),
+		accounts: slices.Clone(first.accounts)}
 	for _, c := range all[1:] {
 		keep := func(list, of []string) []string {
 			return slices.DeleteFunc(list, func(x string) bool { return !slices.Contains(of, x) })
 		}
-		out.users, out.groups, out.accounts = keep(out.users, c.exempt.users), keep(out.groups, c.exempt.groups), keep(out.accounts, c.exempt.accounts)
+		out.users, out.groups, out.accounts = keep(out.users, c.exempt.users), keep(out.groups, c.exempt.groups),
+			keep(out.accounts, c.exempt.accounts)
 	}
 	return out
 }

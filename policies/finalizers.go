@@ -92,8 +92,9 @@ func keepFinalizer(q *Question, d *Decision) (warning string) {
 	}
 	d.Finalizers = AddFinalizers
 	d.Patch = append(d.Patch, addFinalizers(o, []string{v1beta1.Finalizer})...)
-	return "finalizer " + v1beta1.Finalizer + " stays until the deletion is carried out: kubectl weir why says what it waits for. " +
-		"By force: kubectl delete validatingadmissionpolicybinding " + InProcessGuardName + ", then mutatingwebhookconfiguration " +
+	return "finalizer " + v1beta1.Finalizer + " stays until the deletion is carried out: " +
+		"kubectl weir why says what it waits for. By force: kubectl delete validatingadmissionpolicybinding " +
+		InProcessGuardName + ", then mutatingwebhookconfiguration " +
 		WebhookConfigurations + ", and at once the finalizer"
 }
 
@@ -160,7 +161,8 @@ func (m Wanted) missing(o object) []string { return m.Missing(o.finalizers()) }
 // has added orphan: the API server does not accept both (RB 6.4).
 func (m Wanted) Missing(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool {
-		return slices.Contains(have, f) || f == metav1.FinalizerDeleteDependents && slices.Contains(have, metav1.FinalizerOrphanDependents)
+		return slices.Contains(have, f) ||
+			f == metav1.FinalizerDeleteDependents && slices.Contains(have, metav1.FinalizerOrphanDependents)
 	})
 }
 
@@ -203,7 +205,8 @@ func (c *compiled) wanted(gr schema.GroupResource) Wanted {
 		return Wanted{}
 	}
 	m := Wanted{By: c.key.Name, Finalizers: []string{v1beta1.Finalizer}}
-	if p := c.deletion.propagation; p != nil && slices.Contains(orphanedByDefault, gr) && p.Default != "" && p.Default != v1beta1.Orphan {
+	if p := c.deletion.propagation; p != nil && slices.Contains(orphanedByDefault, gr) && p.Default != "" &&
+		p.Default != v1beta1.Orphan {
 		m.Finalizers = append(m.Finalizers, metav1.FinalizerDeleteDependents)
 	}
 	return m

@@ -26,7 +26,8 @@ func (s *Set) guard(q *Question, v *verdict) {
 	if gr.String() == "configmaps" && q.name() == v1beta1.CollectorCanary {
 		return // any collector but Weir must delete it
 	}
-	s.protect(q, propagation{policy: cmp.Or(optionAsks(q), v1beta1.Background)}, newEvaluator(q, &s.guards, "the delete of ", v))
+	s.protect(q, propagation{policy: cmp.Or(optionAsks(q), v1beta1.Background)},
+		newEvaluator(q, &s.guards, "the delete of ", v))
 }
 
 // collects reports whether a DELETE comes from a collector. If all controllers share an identity,
@@ -51,5 +52,6 @@ func (s *Set) isCollector() string {
 // isUsual reports whether Kubernetes puts an object into every namespace: a namespace that holds
 // nothing else is empty.
 func isUsual(gr schema.GroupResource, name string) bool {
-	return gr.String() == "configmaps" && name == "kube-root-ca.crt" || gr.String() == "serviceaccounts" && name == "default"
+	return gr.String() == "configmaps" && name == "kube-root-ca.crt" ||
+		gr.String() == "serviceaccounts" && name == "default"
 }

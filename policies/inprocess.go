@@ -207,7 +207,8 @@ func (p *inProcess) protect(protection *v1beta1.Protection) {
 	switch {
 	case !p.c.guards():
 		passes = append(passes, "variables.ending")
-	case p.c.about(schema.GroupResource{Resource: "configmaps"}), p.c.about(schema.GroupResource{Resource: "serviceaccounts"}):
+	case p.c.about(schema.GroupResource{Resource: "configmaps"}),
+		p.c.about(schema.GroupResource{Resource: "serviceaccounts"}):
 		passes = append(passes, "variables.collects && request.resource.group == '' && "+
 			"request.resource.resource + '/' + oldObject.metadata.name in "+
 			"['configmaps/kube-root-ca.crt', 'serviceaccounts/default', 'configmaps/"+v1beta1.CollectorCanary+"']")
@@ -294,12 +295,12 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 	if p.set.own != "" {
 		passes = append(passes, "has(request.namespace) && request.namespace == "+celString(p.set.own))
 	}
-	if never := slices.DeleteFunc(slices.Concat(notPropagated, explicit(p.c.resources)), func(gr schema.GroupResource) bool {
-		return propagates(gr) || !p.c.about(gr)
-	}); len(never) > 0 {
+	if never := slices.DeleteFunc(slices.Concat(notPropagated, explicit(p.c.resources)),
+		func(gr schema.GroupResource) bool { return propagates(gr) || !p.c.about(gr) }); len(never) > 0 {
 		passes = append(passes, isAbout(never))
 	}
-	p.refuse("mayPropagate", "variables.what + ' may not be deleted with propagation policy ' + variables.carried + ': allowed "+
+	p.refuse("mayPropagate", "variables.what + ' may not be deleted with propagation policy ' + variables.carried + "+
+		"': allowed "+
 		oneOf(propagation.Allowed)+"'", "'To delete it as allowed: kubectl delete ' + variables.pasted + "+
 		"' --cascade="+strings.ToLower(allowed[0])+"'", passes...)
 }
@@ -411,7 +412,8 @@ func (p *inProcess) judged() (out []Webhook) {
 		return out
 	}
 	d := p.c.deletion
-	if way := d.propagation; d.brake != nil || d.archive != nil || d.protection != nil && d.protection.MaxDependents != nil ||
+	if way := d.propagation; d.brake != nil || d.archive != nil ||
+		d.protection != nil && d.protection.MaxDependents != nil ||
 		way != nil && (way.Default != "" || len(way.Dependents) > 0 || p.second || p.c.readsAnnotation()) {
 		return nil
 	}

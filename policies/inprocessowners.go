@@ -15,7 +15,8 @@ func (p *inProcess) compileOwners() {
 	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
 	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
-		p.refuse("", "'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: user \"' + "+
+		p.refuse("", "'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: "+
+			"user \"' + "+
 			"request.userInfo.username + '\" may not delete ' + request.resource.resource + ' in API group \"' + "+
 			"request.resource.group + '\"' + (has(request.namespace) && request.namespace != '' ? "+
 			"' in namespace \"' + request.namespace + '\"' : '')", "",
@@ -29,7 +30,8 @@ func (p *inProcess) compileOwners() {
 		p.refuse("mayBlock", "variables.what + ' may not block the deletion of its owner'",
 			"'Leave out blockOwnerDeletion, or set it to false'",
 			"!"+has("object", "ownerReferences"),
-			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != null && "+
+			"object.metadata.ownerReferences.all(r, !(has(r.blockOwnerDeletion) && r.blockOwnerDeletion) || oldObject != "+
+				"null && "+
 				has("oldObject", "ownerReferences")+" && oldObject.metadata.ownerReferences.exists(o, o.uid == r.uid && "+
 				"has(o.blockOwnerDeletion) && o.blockOwnerDeletion))")
 	case v1beta1.BlockRequirePermission:

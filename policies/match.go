@@ -63,7 +63,9 @@ func (m *matcher) excludes(gr schema.GroupResource) bool {
 func usable(rules []v1beta1.ResourceRule) []v1beta1.ResourceRule {
 	var out []v1beta1.ResourceRule
 	for _, r := range rules {
-		r.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(name string) bool { return name == "" || name != "*" && strings.ContainsAny(name, "*/") })
+		r.Resources = slices.DeleteFunc(slices.Clone(r.Resources), func(name string) bool {
+			return name == "" || name != "*" && strings.ContainsAny(name, "*/")
+		})
 		if len(r.APIGroups) > 0 && len(r.Resources) > 0 {
 			out = append(out, r)
 		}
@@ -151,7 +153,8 @@ func (m *matcher) forSome() bool {
 }
 
 func (m *matcher) selects(q *Question) (bool, error) {
-	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) || len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
+	if m.objects != nil && !m.selectsObject(q) || !inScope(m.scope, q) ||
+		len(m.names) > 0 && !slices.Contains(m.names, q.name()) {
 		return false, nil
 	}
 	if !q.anyUser && (m.exempt.has(q.User) || m.forSome() && !m.only.has(q.User)) {
@@ -187,7 +190,9 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 func (s *Set) Relabels(was, is map[string]string) bool {
 	return slices.ContainsFunc(s.deletion.all, func(c *compiled) bool {
 		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||
-			slices.ContainsFunc(c.conditions, func(one cel.Condition) bool { return strings.Contains(one.Expression, "namespaceObject") })
+			slices.ContainsFunc(c.conditions, func(one cel.Condition) bool {
+				return strings.Contains(one.Expression, "namespaceObject")
+			})
 	})
 }
 

@@ -94,11 +94,13 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 				if c.onTrial() {
 					says = "would be cleared"
 				}
-				v.add(c, finding{code: 403, text: fmt.Sprintf("blockOwnerDeletion of the reference of %s to its owner %s %s", q.what(), ed.now[i], says)}, warnAndAudit)
+				v.add(c, finding{code: 403, text: fmt.Sprintf("blockOwnerDeletion of the reference of %s to its owner %s %s",
+					q.what(), ed.now[i], says)}, warnAndAudit)
 				if c.onTrial() {
 					continue
 				}
-				d.Patch = append(d.Patch, PatchOperation{Op: "replace", Path: "/metadata/ownerReferences/" + strconv.Itoa(i) + "/blockOwnerDeletion", Value: false})
+				d.Patch = append(d.Patch, PatchOperation{Op: "replace", Path: "/metadata/ownerReferences/" + strconv.Itoa(i) +
+					"/blockOwnerDeletion", Value: false})
 			}
 		}
 		if q.Asked != WebhookClear {
@@ -158,11 +160,13 @@ func (j *ownerJudge) rules(c *compiled, r *v1beta1.OwnerRules) {
 			}
 		}
 		if n > 1 {
-			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s have controller: true, and only one owner may have it", n, j.q.what()))
+			j.found(c, r.ManyControllers, fmt.Sprintf("%d owner references of %s have controller: true, and only one owner "+
+				"may have it", n, j.q.what()))
 		}
 	}
 	if n := len(j.edit.now); n > mostOwners {
-		j.found(c, r.ManyOwners, fmt.Sprintf("%s has %d owner references, and Weir expects at most %d", j.q.what(), n, mostOwners))
+		j.found(c, r.ManyOwners, fmt.Sprintf("%s has %d owner references, and Weir expects at most %d", j.q.what(), n,
+			mostOwners))
 	}
 	for n, i := range j.edit.fresh {
 		j.ref(c, r, j.edit.now[i])
@@ -182,21 +186,26 @@ func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	says := j.owns(ref)
 	switch {
 	case kind.Known && !kind.Served:
-		j.found(c, r.UnservedVersion, fmt.Sprintf("%s is named in a version that is not served: %s would never be collected", says, what))
+		j.found(c, r.UnservedVersion, fmt.Sprintf("%s is named in a version that is not served: %s would never be "+
+			"collected", says, what))
 	case kind.Known && kind.Namespaced && !q.namespaced():
-		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and a cluster-scoped object cannot have such an owner: it is never found", says))
+		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and a cluster-scoped object cannot have such "+
+			"an owner: it is never found", says))
 	case owner.Presence == Absent:
 		j.found(c, r.Dangling, fmt.Sprintf("%s does not exist: the garbage collector would delete %s", says, what))
 	case owner.Presence == Present && (owner.Kind != gvk.GroupKind() || owner.Name != ref.Name):
-		j.found(c, r.Mismatch, fmt.Sprintf("%s is not what has this uid, which is %s %q: the garbage collector would delete %s", says, owner.Kind, owner.Name, what))
+		j.found(c, r.Mismatch, fmt.Sprintf("%s is not what has this uid, which is %s %q: the garbage collector would "+
+			"delete %s", says, owner.Kind, owner.Name, what))
 	case owner.Presence == Present && owner.Namespace != "" && owner.Namespace != q.Namespace:
-		j.found(c, r.OtherNamespace, fmt.Sprintf("%s is in namespace %q: the garbage collector would delete %s", says, owner.Namespace, what))
+		j.found(c, r.OtherNamespace, fmt.Sprintf("%s is in namespace %q: the garbage collector would delete %s", says,
+			owner.Namespace, what))
 	}
 }
 
 // cycle finds an owner that depends on the object it owns.
 func (j *ownerJudge) cycle(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
-	if self := j.q.judged().uid(); self != "" && (ref.UID == self || j.q.Facts.Depends != nil && j.q.Facts.Depends(ref.UID, self)) {
+	if self := j.q.judged().uid(); self != "" && (ref.UID == self || j.q.Facts.Depends != nil &&
+		j.q.Facts.Depends(ref.UID, self)) {
 		j.found(c, r.Cycle, fmt.Sprintf("%s depends on %s itself: neither would ever be collected", j.owns(ref), j.q.what()))
 	}
 }
@@ -224,7 +233,8 @@ func (j *ownerJudge) owner(r *v1beta1.OwnerRules, ref OwnerRef, kind Kind) Owner
 	if j.q.Owners != nil {
 		return j.q.Owners[ref] // of more than the most, the rest stays unknown
 	}
-	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLookup) bool { return l.Ref == ref }); !asked && len(j.d.Owners) < mostOwners {
+	if asked := slices.ContainsFunc(j.d.Owners, func(l OwnerLookup) bool { return l.Ref == ref }); !asked &&
+		len(j.d.Owners) < mostOwners {
 		j.d.Owners = append(j.d.Owners, lookupOf(ref, kind, j.q.Namespace))
 	}
 	return owner
@@ -253,7 +263,8 @@ type OwnerLookup struct {
 
 // lookupOf returns where the owner of an object in a namespace is. Its kind must have one resource.
 func lookupOf(r OwnerRef, kind Kind, namespace string) OwnerLookup {
-	lookup := OwnerLookup{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Version)}
+	lookup := OwnerLookup{Ref: r, Resource: kind.Resources[0].WithVersion(schema.FromAPIVersionAndKind(r.APIVersion,
+		r.Kind).Version)}
 	if kind.Namespaced {
 		lookup.Namespace = namespace
 	}

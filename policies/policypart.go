@@ -77,14 +77,18 @@ func (c *compiled) warnOfRisk() {
 	}
 	ofPods := c.about(schema.GroupResource{Resource: "pods"})
 	selects := c.namespaces != nil || c.objects != nil || len(c.names) > 0
-	everything := slices.ContainsFunc(c.resources, func(r v1beta1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
+	everything := slices.ContainsFunc(c.resources,
+		func(r v1beta1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
 	switch {
 	case everything && !selects:
-		c.risk = "while Weir does not answer, all requests about these API groups are refused, also those that the cluster itself needs: name resources, or select some objects"
+		c.risk = "while Weir does not answer, all requests about these API groups are refused, also those that the " +
+			"cluster itself needs: name resources, or select some objects"
 	case ofPods:
-		c.risk = "while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs: leave pods out, or set failurePolicy to Ignore"
+		c.risk = "while Weir does not answer, requests about pods that the policy matches are refused, also about pods " +
+			"that Weir or the network needs: leave pods out, or set failurePolicy to Ignore"
 	case c.part == PartEverywhere:
-		c.risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster needs to come up"
+		c.risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster " +
+			"needs to come up"
 	}
 	if c.risk != "" {
 		c.warn("spec.failurePolicy", c.risk)

@@ -61,7 +61,8 @@ func without(rules []v1beta1.ResourceRule, drop func(schema.GroupResource) bool)
 			continue
 		}
 		for _, g := range r.APIGroups { // each by itself: what is dropped of one may be wanted of another
-			left := slices.DeleteFunc(slices.Clone(r.Resources), func(res string) bool { return drop(schema.GroupResource{Group: g, Resource: res}) })
+			left := slices.DeleteFunc(slices.Clone(r.Resources),
+				func(res string) bool { return drop(schema.GroupResource{Group: g, Resource: res}) })
 			if len(left) > 0 {
 				out = append(out, v1beta1.ResourceRule{APIGroups: []string{g}, Resources: left})
 			}

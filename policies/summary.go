@@ -26,5 +26,6 @@ func (s *Set) Summary(q Question) string {
 	if also.Total() == 1 {
 		verb = "is"
 	}
-	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb, AlsoDeleted{Kinds: counts})
+	return fmt.Sprintf("if %s is deleted, %s%s %s also deleted: %s", q.what(), atLeast, objects(also.Total()), verb,
+		AlsoDeleted{Kinds: counts})
 }

@@ -165,9 +165,10 @@ func (c *compiled) mayChangeFinalizer() bool {
 
 // mayAddFinalizer reports whether the policy may want the finalizer on some objects.
 func (c *compiled) mayAddFinalizer() bool {
-	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) || slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
-		return c.about(gr) && c.deletion.addsFinalizer(gr)
-	}))
+	return c.ready() && !c.onTrial() && (c.deletion.addsFinalizer(schema.GroupResource{}) ||
+		slices.ContainsFunc(orphanedByDefault, func(gr schema.GroupResource) bool {
+			return c.about(gr) && c.deletion.addsFinalizer(gr)
+		}))
 }
 
 // selects returns the resources that an entry's policies name, and their selectors.
@@ -232,7 +233,9 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	case WebhookOwners, WebhookClear:
 		subresources = ownerSubresources
 		out.MatchConditions = append(out.MatchConditions,
-			admissionregistrationv1.MatchCondition{Name: "has-references", Expression: "object != null && has(object.metadata) && (" + has("object", "ownerReferences") + " || oldObject != null)"},
+			admissionregistrationv1.MatchCondition{Name: "has-references",
+				Expression: "object != null && has(object.metadata) && (" + has("object", "ownerReferences") +
+					" || oldObject != null)"},
 			changed("references-change", "ownerReferences"))
 	}
 	out.Rules = webhookRules(resources, ops, subresources)
@@ -291,11 +294,13 @@ func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 		if r.NamespaceSelector != nil {
 			out = *r.NamespaceSelector.DeepCopy()
 		}
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: op, Values: namespaces})
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName,
+			Operator: op, Values: namespaces})
 		return &out
 	}
 	there := r
-	there.Name, there.FailurePolicy, there.NamespaceSelector = "system."+r.Name, admissionregistrationv1.Ignore, only(metav1.LabelSelectorOpIn)
+	there.Name, there.FailurePolicy, there.NamespaceSelector = "system."+r.Name, admissionregistrationv1.Ignore,
+		only(metav1.LabelSelectorOpIn)
 	// What is in no namespace passes every namespaceSelector, and would come twice.
 	there.MatchConditions = append(slices.Clone(r.MatchConditions), admissionregistrationv1.MatchCondition{
 		Name: "in-a-namespace", Expression: "has(request.namespace) && request.namespace != ''"})
@@ -305,10 +310,11 @@ func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 
 // mayBeNamed reports whether a namespace selector may select one of these names.
 func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
-	return len(names) > 0 && (s == nil || !slices.ContainsFunc(s.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
-		return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn &&
-			!slices.ContainsFunc(e.Values, func(v string) bool { return slices.Contains(names, v) })
-	}))
+	return len(names) > 0 && (s == nil || !slices.ContainsFunc(s.MatchExpressions,
+		func(e metav1.LabelSelectorRequirement) bool {
+			return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn &&
+				!slices.ContainsFunc(e.Values, func(v string) bool { return slices.Contains(names, v) })
+		}))
 }
 
 // mostExpression bounds an expression that only saves calls, in bytes: the API server accepts
@@ -361,7 +367,8 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 
 // Asks reports whether there can be entries at all.
 func (s *Set) Asks() bool {
-	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) || slices.ContainsFunc(s.owners.all, (*compiled).judges)
+	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) ||
+		slices.ContainsFunc(s.owners.all, (*compiled).judges)
 }
 
 // Wildcard reports whether some policy has a '*', so that the entries depend on what the API server
@@ -417,7 +424,8 @@ func changed(name string, fields ...string) admissionregistrationv1.MatchConditi
 	parts := []string{"oldObject == null"}
 	for _, f := range fields {
 		now, was := has("object", f), has("oldObject", f)
-		parts = append(parts, "("+now+") != ("+was+") || "+now+" && "+was+" && object.metadata."+f+" != oldObject.metadata."+f)
+		parts = append(parts,
+			"("+now+") != ("+was+") || "+now+" && "+was+" && object.metadata."+f+" != oldObject.metadata."+f)
 	}
 	return admissionregistrationv1.MatchCondition{Name: name, Expression: strings.Join(parts, " || ")}
 }

@@ -40,7 +40,8 @@ func brake(holds Brake) reviewer {
 
 // errNoBrake is no refusal: the failurePolicy lets the delete pass. It is logged and counted, so
 // that a missing brake is noticed.
-var errNoBrake = errors.New("the API server asks about the garbage collector's deletes, to have them held above a limit " +
+var errNoBrake = errors.New("the API server asks about the garbage collector's deletes, to have them held above a " +
+	"limit " +
 	"(--brake-users of weir controller), but this process has no --brake-users: " +
 	"give weir webhook the same --brake-users and --brake-most")
 

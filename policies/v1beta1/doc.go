@@ -1,4 +1,5 @@
-// Package v1beta1 holds Weir's API types: what users write to say how objects may be deleted, and what is deleted with them.
+// Package v1beta1 holds Weir's API types: what users write to say how objects may be deleted, and
+// what is deleted with them.
 //
 // Every rule that the API server can hold is in the schema, and proved there by e2e/policies. What it cannot hold
 // (CEL that does not compile, selectors that do not parse) is found by package policies, and shown in the condition

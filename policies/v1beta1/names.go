@@ -39,22 +39,25 @@ const (
 	CanaryLabel = "weir.dev/canary"
 	// InProcessLabel is on the ValidatingAdmissionPolicies, and their bindings, that Weir writes from policies.
 	InProcessLabel = "weir.dev/in-process"
-	// CollectorCanary is the name of a ConfigMap in Weir's namespace, whose only owner, that with the uid CollectorCanaryOwner, never
-	// existed. Any garbage collector but Weir deletes it, which is how Weir finds out whether one works.
+	// CollectorCanary is the name of a ConfigMap in Weir's namespace, whose only owner, that with the
+	// uid CollectorCanaryOwner, never existed. Any garbage collector but Weir deletes it, which is how
+	// Weir finds out whether one works.
 	CollectorCanary      = "weir-collector-canary"
 	CollectorCanaryOwner = "00000000-0000-4000-8000-000000000000"
 	// DeletedOwners is the name of a ConfigMap in Weir's namespace, in which a Weir that collects
 	// records which owners it saw deleted while objects were left of them.
 	DeletedOwners = "weir-deleted-owners"
-	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that collects by itself, and not beside the
-	// built-in collector.
+	// CollectsLabel is, with the value "true", on that ConfigMap where it was made by a Weir that
+	// collects by itself, and not beside the built-in collector.
 	CollectsLabel = "weir.dev/collects"
-	// CanaryTimeAnnotation is, beside that label, how long the ConfigMap must stand before Weir collects, as a Go duration.
+	// CanaryTimeAnnotation is, beside that label, how long the ConfigMap must stand before Weir
+	// collects, as a Go duration.
 	CanaryTimeAnnotation = "weir.dev/canary-time"
-	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were asked for. The kind of the deleted objects follows.
+	// HeldRequested is what the names of HeldCollections begin with that hold deletions which were
+	// asked for. The kind of the deleted objects follows.
 	HeldRequested = "requested."
-	// ReasonCollectionRefused is that of one on an object that is to be deleted or changed, and whose request is refused; ReasonDeletionHeld of one on an
-	// object whose deletion waits.
+	// ReasonCollectionRefused is that of one on an object that is to be deleted or changed, and whose
+	// request is refused; ReasonDeletionHeld of one on an object whose deletion waits.
 	ReasonCollectionRefused = "CollectionRefused"
 	ReasonDeletionHeld      = "DeletionHeld"
 	// ReasonKept is that of one on an object that carries KeptAnnotation, said when it got it.

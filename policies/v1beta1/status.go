@@ -18,8 +18,8 @@ const (
 	// Fail, what it would have judged is refused meanwhile.
 	ReasonInvalid = "Invalid"
 
-	// ConditionFailsSafely is there for policies with failurePolicy Fail. It is False where an outage of Weir can stop what
-	// the cluster itself needs.
+	// ConditionFailsSafely is there for policies with failurePolicy Fail. It is False where an outage
+	// of Weir can stop what the cluster itself needs.
 	ConditionFailsSafely = "FailsSafely"
 	// ReasonBounded: an outage refuses what the policy names, and no more.
 	ReasonBounded = "Bounded"
@@ -34,11 +34,12 @@ const (
 	// ReasonInProgress: the controller is at it; status.matched and status.withFinalizer say how far.
 	ReasonInProgress = "InProgress"
 
-	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and gets an answer. It is
-	// tried every 20 s, and when the webhook configurations change. While it is False requests are not judged: they pass, or
-	// with failurePolicy Fail are refused. Unknown means that it could not be tried. Of a DrainPolicy it is whether waves hold:
-	// beside the built-in namespace controller they do only while the API server asks, and without that all goes at once. Where
-	// Weir empties namespaces itself they hold without it.
+	// ConditionEnforced is True while the API server asks Weir about what the policy may be about, and
+	// gets an answer. It is tried every 20 s, and when the webhook configurations change. While it is
+	// False requests are not judged: they pass, or with failurePolicy Fail are refused. Unknown means
+	// that it could not be tried. Of a DrainPolicy it is whether waves hold: beside the built-in
+	// namespace controller they do only while the API server asks, and without that all goes at once.
+	// Where Weir empties namespaces itself they hold without it.
 	ConditionEnforced = "Enforced"
 	// ReasonReached: the API server asked, and was answered.
 	ReasonReached = "Reached"
@@ -62,10 +63,10 @@ const (
 	// ReasonNotTried: it could not be tried, for another reason than the webhook.
 	ReasonNotTried = "NotTried"
 
-	// ConditionEvaluates is True while no object that exists makes a condition of the policy fail. Of what does, failurePolicy
-	// decides. All are looked at when a policy changes, and every half hour. A policy without conditions has none.
-	// It is Unknown where conditions look at more than metadata, or at all annotations: these are
-	// asked about requests only.
+	// ConditionEvaluates is True while no object that exists makes a condition of the policy fail. Of
+	// what does, failurePolicy decides. All are looked at when a policy changes, and every half hour.
+	// A policy without conditions has none. It is Unknown where conditions look at more than metadata,
+	// or at all annotations: these are asked about requests only.
 	ConditionEvaluates = "Evaluates"
 	// ReasonEvaluated: none does.
 	ReasonEvaluated = "Evaluated"
