@@ -11,7 +11,6 @@ import (
 // SubjectAccessReview.
 type Access struct {
 	Verb        string `json:"verb"`
-	Path        string `json:"path,omitempty"` // for what is no resource; the other fields are then empty
 	Group       string `json:"group"`
 	Version     string `json:"version,omitempty"`
 	Resource    string `json:"resource"`
@@ -36,7 +35,8 @@ func (a Access) rule() string {
 	if a.Namespace != "" {
 		kind = fmt.Sprintf("Role in namespace %q, or ClusterRole", a.Namespace)
 	}
-	return fmt.Sprintf("Missing RBAC rule (%s):\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%q]", kind, a.Group, a.resource(), a.Verb)
+	return fmt.Sprintf("Missing RBAC rule (%s):\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%q]", kind, a.Group,
+		a.resource(), a.Verb)
 }
 
 // lacks says that the user does not have the access.
@@ -50,7 +50,8 @@ func (a Access) lacks(user string) string {
 
 // everyFinalizer is the permission that makes looking up owners' kinds unnecessary: discovery must
 // not hold up a user who has it.
-var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"}
+var everyFinalizer = Access{Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers",
+	Name: "*"}
 
 // ask returns the answer to a policy's question, or records in Needs that there is none yet.
 func (j *ownerJudge) ask(c *compiled, a Access) (yes, known bool) {
@@ -73,7 +74,8 @@ func (j *ownerJudge) mayDelete(c *compiled, changed string) {
 	if gvr.Empty() {
 		gvr, sub = q.Resource, q.Subresource
 	}
-	a := Access{Verb: "delete", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Subresource: sub, Namespace: q.Namespace, Name: q.name()}
+	a := Access{Verb: "delete", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Subresource: sub,
+		Namespace: q.Namespace, Name: q.name()}
 	if q.isNamespace() {
 		a.Namespace = q.Namespace // the API server says that a Namespace is in itself
 	}
@@ -104,15 +106,18 @@ func (j *ownerJudge) mayBlock(c *compiled) {
 			kind = j.q.Facts.Kind(gv.WithKind(ref.Kind))
 		}
 		if err == nil && !kind.Known {
-			j.v.fail(c, "the owner references of "+j.q.what(), fmt.Errorf("the kinds that are served in %q are not known yet", ref.APIVersion))
+			j.v.fail(c, "the owner references of "+j.q.what(), fmt.Errorf("the kinds that are served in %q are not known yet",
+				ref.APIVersion))
 			continue
 		}
 		if err != nil || !kind.Served || len(kind.Resources) == 0 {
-			j.v.add(c, finding{code: 403, text: cannot + fmt.Sprintf("no resource is known for kind %s in %q", ref.Kind, ref.APIVersion)}, c.actions)
+			j.v.add(c, finding{code: 403, text: cannot + fmt.Sprintf("no resource is known for kind %s in %q", ref.Kind,
+				ref.APIVersion)}, c.actions)
 			continue
 		}
 		for _, r := range kind.Resources { // all of them, if the kind has several
-			a := Access{Verb: "update", Group: r.Group, Version: gv.Version, Resource: r.Resource, Subresource: "finalizers", Name: ref.Name}
+			a := Access{Verb: "update", Group: r.Group, Version: gv.Version, Resource: r.Resource, Subresource: "finalizers",
+				Name: ref.Name}
 			if kind.Namespaced {
 				a.Namespace = j.q.Namespace
 			}

@@ -95,11 +95,13 @@ func (s *Set) archive(q *Question, w propagation, ask *evaluator, d *Decision) *
 	if by == nil || !q.Part.has(by) {
 		return nil
 	}
-	if by.failurePolicy == v1beta1.Fail && !object(q.NamespaceObject).terminating() && w.policy != v1beta1.Orphan && w.beginsAtOnce(q) {
+	if by.failurePolicy == v1beta1.Fail && !object(q.NamespaceObject).terminating() && w.policy != v1beta1.Orphan &&
+		w.beginsAtOnce(q) {
 		d.AsksCollector = d.AsksCollector || q.Collector == CollectorUnknown
 		ask.v.add(by, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: a policy records what is deleted first, and the cluster's garbage collector would not wait for that", q.what()),
-			way:  fmt.Sprintf("To have it recorded, and then deleted: kubectl delete %s --cascade=background", q.kubectl()),
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: a policy records what is deleted "+
+				"first, and the cluster's garbage collector would not wait for that", q.what()),
+			way: fmt.Sprintf("To have it recorded, and then deleted: kubectl delete %s --cascade=background", q.kubectl()),
 		}, by.actions)
 	}
 	return by

@@ -49,7 +49,7 @@ type Cascade struct {
 // guards reports whether the policy protects in cascades, too.
 func (c *compiled) guards() bool {
 	p := c.deletion.protection
-	if !c.protectsFrom(v1beta1.ProtectDelete) || c.forSome() || c.asksMay { // a collector does not say for whom it deletes
+	if !c.protectsFrom(v1beta1.ProtectDelete) || c.forSome() { // a collector does not say for whom it deletes
 		return false
 	}
 	return p.InCascades == v1beta1.InCascadesRefuse
@@ -68,7 +68,8 @@ func guardsOf(list []*compiled) []*compiled {
 // Cascade begins the search for a request; nil if there is nothing to look for.
 func (s *Set) Cascade(q Question) *Cascade {
 	c := &Cascade{set: s, q: &q, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
-	if len(s.guards.all) == 0 || q.check() != nil || q.Operation != Delete || q.Subresource != "" || s.isSystem(q.User) && !c.binds() {
+	if len(s.guards.all) == 0 || q.check() != nil || q.Operation != Delete || q.Subresource != "" ||
+		s.isSystem(q.User) && !c.binds() {
 		return nil
 	}
 	if object(q.OldObject).terminating() || object(q.NamespaceObject).terminating() {
@@ -103,7 +104,8 @@ func (c *Cascade) begin() bool {
 		}
 		return len(c.kinds) > 0 || len(c.v.errors) > 0
 	}
-	c.way = c.set.propagationOf(c.q, c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q})) // its failures are reported with the root
+	ask := c.set.askDeletions(c.q, &verdict{set: c.set, q: c.q}) // its failures are reported with the root
+	c.way = c.set.propagationOf(c.q, ask)
 	if c.way.policy == v1beta1.Orphan || c.q.Facts.Catch == nil {
 		return false
 	}

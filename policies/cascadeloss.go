@@ -27,7 +27,8 @@ type lost struct {
 // message tells more.
 func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	d := Decision{Allowed: true}
-	v := verdict{set: c.set, q: c.q, others: true, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned), audited: slices.Clone(c.v.audited), errors: c.v.errors}
+	v := verdict{set: c.set, q: c.q, others: true, refused: slices.Clone(c.v.refused), warned: slices.Clone(c.v.warned),
+		audited: slices.Clone(c.v.audited), errors: c.v.errors}
 	q := *c.q
 	q.Answers = answers
 	c.sort() // objects are read in any order
@@ -71,7 +72,7 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	if !c.binds() && (c.way.by == nil || c.way.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
-	ways = append(ways, c.howToDelete(q, l, shown, v)...)
+	ways = append(ways, howToDelete(l, shown)...)
 	if c.early {
 		ways = append(ways, fmt.Sprintf("To see all protected objects: kubectl weir plan %s --full", q.kubectl()))
 	}
@@ -110,31 +111,24 @@ func (c *Cascade) what(shown AlsoDeleted) string {
 
 // howToDelete returns how protected objects are deleted, as far as the user may know which they
 // are. Nothing follows the command in its line, because users paste it.
-func (c *Cascade) howToDelete(q *Question, l *loss, shown AlsoDeleted, v *verdict) []string {
+func howToDelete(l *loss, shown AlsoDeleted) []string {
 	if !l.by.deletion.protection.Confirmation.Asked() {
 		return nil
 	}
-	var out, closed []string
+	var out []string
 	for _, o := range l.objects[:min(len(l.objects), mostNames)] {
 		gr := o.resource.String()
-		mayNot := v.mayNotConfirm(l.by, q, o.resource) // is asked with the names, and not after them
 		names := func(k KindCount) bool { return k.Resource == gr && slices.Contains(k.Names, o.name) }
 		if slices.ContainsFunc(shown.Kinds, names) {
 			out = append(out, o.confirm)
-			if mayNot && !slices.Contains(closed, gr) {
-				closed = append(closed, gr)
-			}
 		}
 	}
 	if len(out) == 0 {
 		return []string{"To delete them too, confirm each of them. A user who may list them can see which they are"}
 	}
 	how := "confirm and delete again"
-	switch {
-	case l.by.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson:
+	if l.by.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson {
 		how = "have a second person confirm them, and delete again"
-	case len(closed) > 0:
-		how = haveConfirmed("them", strings.Join(closed, " and "))
 	}
 	return []string{"To delete them too, " + how + ": " + strings.Join(out, " && ")}
 }

@@ -29,6 +29,31 @@ type Lookup struct {
 	goes map[types.UID]bool
 }
 
+// Bounds are how much of a Lookup is read: single objects while there are few, and pages of a list
+// when there are more. Users decide how many objects there are, so what is past the bounds is
+// refused (TooMany). A plan has the same bounds, so that it reports what the webhook would decide.
+type Bounds struct {
+	Single int   // objects that are read one by one
+	Page   int64 // objects in a page
+	Pages  int
+}
+
+// Most returns how many objects of a list are read.
+func (b Bounds) Most() int { return int(b.Page) * b.Pages }
+
+// BoundsOf returns the bounds of a Lookup. A condition that looks beyond metadata needs whole
+// objects, of which few fit into memory at once.
+func BoundsOf(full bool) Bounds {
+	if full {
+		return Bounds{Single: 64, Page: 20, Pages: 20}
+	}
+	return Bounds{Single: 256, Page: 50, Pages: 80}
+}
+
+// Single reports whether the objects of a Lookup are read one by one, and not in a list of all that
+// its selector selects in its namespace.
+func (l *Lookup) Single() bool { return l.Objects != nil && len(l.Objects) <= BoundsOf(l.Full).Single }
+
 // Lookups returns the objects to read.
 func (c *Cascade) Lookups() []Lookup {
 	var out []Lookup
@@ -87,8 +112,8 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 		d.Namespace = d.Name
 	}
 	d.Object, d.object, d.OldObject, d.oldObject, d.Options = nil, nil, obj, nil, nil
-	for _, f := range c.against(&d, &verdict{set: c.set, q: c.q}) {
-		c.lose(f.policy, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
+	for _, by := range c.against(&d, &verdict{set: c.set, q: c.q}) {
+		c.lose(by, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
 			confirm: howToConfirm(&d, propagation{policy: v1beta1.Background})})
 	}
 	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool {
@@ -106,32 +131,27 @@ func (c *Cascade) shortName(d *Question) string {
 	return d.Namespace + "/" + words.Printable(d.name())
 }
 
-// against returns what the policies have against the delete of an object, one finding for each.
-func (c *Cascade) against(d *Question, v *verdict) []finding {
+// against returns the policies that have something against the delete of an object.
+func (c *Cascade) against(d *Question, v *verdict) (out []*compiled) {
 	v.failing = func(p *compiled, why error) {
 		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
 	}
 	c.set.protect(d, propagation{policy: v1beta1.Background}, newEvaluator(d, &c.set.guards, "the delete of ", v))
-	var out []finding
 	for _, f := range slices.Concat(v.refused, v.warned, v.audited) {
-		if !slices.ContainsFunc(out, func(o finding) bool { return o.policy == f.policy }) {
-			out = append(out, f)
+		if !slices.Contains(out, f.by) {
+			out = append(out, f.by)
 		}
 	}
 	return out
 }
 
-func (c *Cascade) lose(key PolicyKey, o lost) {
-	i := slices.IndexFunc(c.losses, func(l *loss) bool { return l.by.key == key })
+func (c *Cascade) lose(by *compiled, o lost) {
+	i := slices.IndexFunc(c.losses, func(l *loss) bool { return l.by == by })
 	if i < 0 {
 		i = len(c.losses)
-		c.losses = append(c.losses, &loss{by: c.policy(key)})
+		c.losses = append(c.losses, &loss{by: by})
 	}
 	c.losses[i].objects = append(c.losses[i].objects, o)
-}
-
-func (c *Cascade) policy(key PolicyKey) *compiled {
-	return c.set.guards.all[slices.IndexFunc(c.set.guards.all, func(p *compiled) bool { return p.key == key })]
 }
 
 // TooMany records that not all objects of a Lookup were read, because there are too many. Users can
@@ -149,8 +169,9 @@ func (c *Cascade) TooMany(l *Lookup, read int) {
 		}
 		c.overrun[p.key] = true
 		c.v.add(p, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted: it holds too many %s to check which of them are protected (%d were checked)", c.q.what(), gr, read),
-			way:  "Delete some of them first, or set inCascades of the policy to Ignore",
+			text: fmt.Sprintf("%s may not be deleted: it holds too many %s to check which of them are protected (%d were "+
+				"checked)", c.q.what(), gr, read),
+			way: "Delete some of them first, or set inCascades of the policy to Ignore",
 		}, p.actions)
 	}
 }

@@ -98,7 +98,7 @@ func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
 // uncounted reports whether the number of objects that the policy matches is withheld: an author of
 // conditions could read from it what objects hold.
 func (c *compiled) uncounted() bool {
-	return c.asksMay || slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
+	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
 }
 
 // asked reports whether a match depends on the object; for DrainPolicies it depends on other

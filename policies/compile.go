@@ -36,8 +36,7 @@ type compiled struct {
 	actions       []v1beta1.ValidationAction
 	part          Part
 	risk          string   // what it can stop; "" for nothing
-	asksHow       []string // names of conditions that look at the request or at permissions
-	asksMay       bool     // some look at permissions
+	asksHow       []string // names of conditions that look at the request
 	message       string   // the policy's own
 	says          *cel.Message
 
@@ -91,10 +90,12 @@ func compile(s Source) *compiled {
 			c.owners = &p.Spec
 			c.compileJudging(p.Spec.FailurePolicy, p.Spec.ValidationActions, &p.Spec.Match, p.Spec.PolicyMessage)
 			if p.Spec.BlockOwnerDeletion == v1beta1.BlockClear {
-				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose blockOwnerDeletion is cleared")
+				c.warn("spec.blockOwnerDeletion", "an owner that is deleted in Foreground does not wait for dependents whose "+
+					"blockOwnerDeletion is cleared")
 			}
 			if c.onTrial() && c.refuses() {
-				c.warn("spec.validationActions", "they do not apply to spec.rules, which have their own actions: a rule with Deny refuses")
+				c.warn("spec.validationActions", "they do not apply to spec.rules, which have their own actions: a rule with "+
+					"Deny refuses")
 			}
 		}
 	case "DrainPolicy":
@@ -118,13 +119,15 @@ const refusesNothing = "the failurePolicy is Fail, but the policy matches no res
 // failsInVain reports whether a broken policy has failurePolicy Fail, and matches no resources for
 // which it could refuse.
 func (c *compiled) failsInVain() bool {
-	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1beta1.Fail) && !c.judges()
+	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1beta1.Fail) &&
+		!c.judges()
 }
 
 // same reports whether compiling s would give c again.
 func (c *compiled) same(s Source) bool {
 	return c.source.File == s.File && c.source.start == s.start &&
-		reflect.DeepEqual(c.source.Object["spec"], s.Object["spec"]) && c.source.Object["apiVersion"] == s.Object["apiVersion"]
+		reflect.DeepEqual(c.source.Object["spec"], s.Object["spec"]) &&
+		c.source.Object["apiVersion"] == s.Object["apiVersion"]
 }
 
 // into converts an object to a typed policy. With a broken schema that may fail; what was converted
@@ -139,7 +142,8 @@ func (c *compiled) into(obj map[string]any, to any) bool {
 
 func (c *compiled) compileMatch(m *v1beta1.Match) {
 	at := field.NewPath("spec", "match")
-	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames, usableScope(m.Scope)
+	c.resources, c.excluded, c.names, c.scope = usable(m.Resources), m.ExcludeResources, m.ResourceNames,
+		usableScope(m.Scope)
 	c.exempt = excluded{users: m.ExcludeUsers, groups: m.ExcludeGroups, accounts: m.ExcludeServiceAccounts,
 		controllers: m.KubernetesControllers == v1beta1.ExcludeControllers}
 	c.only = excluded{users: m.Users, groups: m.Groups, accounts: m.ServiceAccounts}
@@ -148,12 +152,7 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.objects = c.compileSelector(m.ObjectSelector, at.Child("objectSelector"))
 	c.compileConditions(m.MatchConditions, at.Child("matchConditions"))
 	for i := range c.conditions {
-		expression := c.conditions[i].Expression
-		may := cel.Mentions(expression, admissioncel.AuthorizerVarName)
-		if may {
-			c.checkAuthorizer(expression, c.conditions[i].At)
-		}
-		if c.asksMay = c.asksMay || may; may || cel.Mentions(expression, admissioncel.RequestVarName) {
+		if cel.Mentions(c.conditions[i].Expression, admissioncel.RequestVarName) {
 			c.asksHow = append(c.asksHow, strconv.Quote(c.conditions[i].Name))
 		}
 	}
@@ -194,7 +193,8 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 	}
 	c.checkConditions()
 	if p.Protection != nil && !c.protectsFrom(v1beta1.ProtectDelete) && !c.about(pods) {
-		c.mistake("spec.protection.requests", "only pods are evicted, and match.resources names none: it would refuse nothing")
+		c.mistake("spec.protection.requests", "only pods are evicted, and match.resources names none: it would refuse "+
+			"nothing")
 	}
 	if d.brake != nil {
 		c.warnOfUnheld("spec.brake", append(slices.Clone(notPropagated), definitions))
@@ -243,7 +243,8 @@ func (c *compiled) onTrial() bool { return !slices.Contains(c.actions, v1beta1.D
 func (c *compiled) refuses() bool {
 	if c.owners != nil && c.owners.Rules != nil {
 		r := c.owners.Rules
-		if slices.Contains([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner, r.ManyControllers, r.ManyOwners, r.UnservedVersion, r.Cycle}, v1beta1.RuleDeny) {
+		if slices.Contains([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.NamespacedOwner,
+			r.ManyControllers, r.ManyOwners, r.UnservedVersion, r.Cycle}, v1beta1.RuleDeny) {
 			return true
 		}
 	}
@@ -278,7 +279,8 @@ func (c *compiled) problem(err *field.Error) {
 
 // mistake records an error that the schema and CEL let pass.
 func (c *compiled) mistake(at, message string) {
-	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at, Message: message})
+	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at,
+		Message: message})
 }
 
 func (c *compiled) warn(at, message string) {

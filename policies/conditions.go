@@ -45,21 +45,11 @@ func (c *compiled) checkConditions() {
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: "+
 				"an expression that reads its fields fails. Use oldObject")
 		}
-		if early != "" && (cel.Mentions(expression, admissioncel.RequestVarName) ||
-			cel.Mentions(expression, admissioncel.AuthorizerVarName)) {
-			c.mistake(at, "a policy with "+early+" cannot use request or authorizer in conditions: what it does is "+
+		if early != "" && cel.Mentions(expression, admissioncel.RequestVarName) {
+			c.mistake(at, "a policy with "+early+" cannot use request in conditions: what it does is "+
 				"prepared on objects before anyone asks to delete them. "+
 				"Put protection and propagation.allowed into another policy")
 		}
-	}
-}
-
-// checkAuthorizer finds calls of authorizer that cannot be answered: only permissions of the
-// request's user are looked up.
-func (c *compiled) checkAuthorizer(expression, at string) {
-	if cel.Calls(expression, "serviceAccount", "fieldSelector", "labelSelector") {
-		c.mistake(at, "authorizer answers for the user of the request alone: serviceAccount, fieldSelector and "+
-			"labelSelector cannot be used")
 	}
 }
 

@@ -90,16 +90,13 @@ func someCondition(t *rapid.T) string {
 
 func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 	for rest, want := range map[string]string{
-		"protection: {maxDependents: 0}; object.spec.replicas > 1":                                                    "1: warning: conditions are evaluated as for a DELETE",
-		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                                           "1: warning: conditions are evaluated as for a DELETE",
-		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                                                 "",
-		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                                          "",
-		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":                                      "1: error: a policy with propagation.default cannot use request or authorizer in conditions",
-		"propagation: {annotation: Allow}; request.userInfo.username == 'bob'":                                        "1: error: a policy with propagation.annotation cannot use request or authorizer in conditions",
-		"brake: {maxObjects: 3}; authorizer.path('/x').check('get').allowed()":                                        "1: error: a policy with a brake cannot use request or authorizer in conditions",
-		"propagation: {allowed: [Orphan]}; authorizer.path('/x').check('get').allowed()":                              "",
-		"protection: {confirmation: Required}; authorizer.serviceAccount('a', 'b').path('/x').check('get').allowed()": "1: error: authorizer answers for the user of the request alone",
-		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'":                        "",
+		"protection: {maxDependents: 0}; object.spec.replicas > 1":                             "1: warning: conditions are evaluated as for a DELETE",
+		"protection: {maxDependents: 0}; object.spec.x || oldObject.spec.x":                    "1: warning: conditions are evaluated as for a DELETE",
+		"protection: {maxDependents: 0}; oldObject.spec.replicas > 1":                          "",
+		"protection: {maxDependents: 0}; request.userInfo.username == 'bob'":                   "",
+		"propagation: {default: Foreground}; request.userInfo.username == 'bob'":               "1: error: a policy with propagation.default cannot use request in conditions",
+		"propagation: {annotation: Allow}; request.userInfo.username == 'bob'":                 "1: error: a policy with propagation.annotation cannot use request in conditions",
+		"propagation: {default: Foreground}; oldObject.metadata.annotations['request'] == 'x'": "",
 	} {
 		spec, expression, _ := strings.Cut(rest, "; ")
 		text := "apiVersion: weir.dev/v1beta1\nkind: DeletionPolicy\nmetadata: {name: p}\nspec:\n  match: {resources: [{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"" + expression + "\"}]}\n  " + spec + "\n"

@@ -2,11 +2,9 @@ package policies
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -101,36 +99,13 @@ func howToConfirm(q *Question, w propagation) string {
 		value)
 }
 
-// confirming says how to delete what must be confirmed. A user who may not confirm is told who may.
-func (v *verdict) confirming(c *compiled, q *Question, w propagation, what string) string {
+// confirming says how to delete what must be confirmed.
+func confirming(c *compiled, q *Question, w propagation, what string) string {
 	how := "confirm and delete again"
-	switch {
-	case c.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson:
+	if c.deletion.protection.Confirmation == v1beta1.ConfirmationSecondPerson {
 		how = "have a second person confirm it, and delete again"
-	case v.mayNotConfirm(c, q, q.Resource.GroupResource()):
-		how = haveConfirmed("it", q.Resource.GroupResource().String())
 	}
 	return fmt.Sprintf("To delete %s, %s: %s", what, how, howToConfirm(q, w))
-}
-
-// haveConfirmed is the advice for a user who may not confirm.
-func haveConfirmed(what, resource string) string {
-	return fmt.Sprintf("have someone confirm %s who may patch %s, and delete again", what, resource)
-}
-
-// mayNotConfirm reports whether it is known that the user of a refused request may not patch
-// objects of the resource in the request's namespace. If it is not known, the question is noted. It
-// is not asked for each object: many deletes may be refused at once.
-func (v *verdict) mayNotConfirm(c *compiled, q *Question, gr schema.GroupResource) bool {
-	if !slices.Contains(c.actions, v1beta1.Deny) || v.set.collects(q) {
-		return false
-	}
-	a := Access{Verb: "patch", Group: gr.Group, Resource: gr.Resource, Namespace: q.Namespace}
-	may, known := q.Answers[a]
-	if !known && !slices.Contains(v.discloses, a) {
-		v.discloses = append(v.discloses, a)
-	}
-	return known && !bool(may)
 }
 
 // digest returns the digest of what a DELETE takes with it.

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -51,27 +50,19 @@ func TestConfirmationForWhatGoesAlong(t *testing.T) {
 }
 
 // TestWaysOnAreOpen: the command of a refusal is as strong as the confirmation that does not hold
-// any more, and who cannot confirm is not told to.
+// any more.
 func TestWaysOnAreOpen(t *testing.T) {
-	patch := Access{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop"}
 	for name, c := range map[string]struct {
 		policy, value string
 		change        func(*Question)
 		way           string
-		asks          bool
 	}{
-		"not confirmed": {"protection: {confirmation: Required}", "", nil, "To delete it, confirm and delete again: HOW=u1", true},
-		"may patch": {"protection: {confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: true} },
-			"To delete it, confirm and delete again: HOW=u1", false},
-		"may not patch": {"protection: {confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: false} },
-			"To delete it, have someone confirm it who may patch deployments.apps, and delete again: HOW=u1", false},
-		"may not patch what owns others": {"protection: {maxDependents: 0, confirmation: Required}", "", func(q *Question) { q.Answers = map[Access]Answer{patch: false} },
-			"To delete them too, have someone confirm it who may patch deployments.apps, and delete again: HOW=u1", false},
-		"confirmed for others":               {"protection: {confirmation: Required}", "u1/bb", nil, "To delete it, confirm and delete again: HOW=u1/aa", true},
-		"of what owns, confirmed for others": {"protection: {maxDependents: 0, confirmation: Required}", "u1/bb", nil, "To delete them too, confirm and delete again: HOW=u1/aa", true},
-		"confirmed, and not known for what":  {"protection: {confirmation: Required}", "u1/bb", func(q *Question) { q.Facts.Digest = nil }, "HOW=u1/bb", true},
-		"of another object":                  {"protection: {confirmation: Required}", "u2/bb", nil, "HOW=u1", true},
-		"on trial":                           {"protection: {confirmation: Required}, validationActions: [Warn]", "", nil, "", false},
+		"not confirmed":                      {"protection: {confirmation: Required}", "", nil, "To delete it, confirm and delete again: HOW=u1"},
+		"confirmed for others":               {"protection: {confirmation: Required}", "u1/bb", nil, "To delete it, confirm and delete again: HOW=u1/aa"},
+		"of what owns, confirmed for others": {"protection: {maxDependents: 0, confirmation: Required}", "u1/bb", nil, "To delete them too, confirm and delete again: HOW=u1/aa"},
+		"confirmed, and not known for what":  {"protection: {confirmation: Required}", "u1/bb", func(q *Question) { q.Facts.Digest = nil }, "HOW=u1/bb"},
+		"of another object":                  {"protection: {confirmation: Required}", "u2/bb", nil, "HOW=u1"},
+		"on trial":                           {"protection: {confirmation: Required}, validationActions: [Warn]", "", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := Build(nil, sources(t, "f", delpol("p", c.policy)), Options{})
@@ -82,8 +73,8 @@ func TestWaysOnAreOpen(t *testing.T) {
 			}
 			d := set.Decide(q)
 			way := strings.ReplaceAll(c.way, "HOW", "kubectl annotate deployments.apps web -n shop --overwrite "+v1beta1.ConfirmDeleteAnnotation)
-			if !strings.HasSuffix(d.Message, way) || slices.Contains(d.Discloses, patch) != c.asks {
-				t.Errorf("%q, want %q at its end; asks about %v", d.Message, way, d.Discloses)
+			if !strings.HasSuffix(d.Message, way) {
+				t.Errorf("%q, want %q at its end", d.Message, way)
 			}
 		})
 	}

@@ -14,12 +14,17 @@ import (
 // decideDelete judges a DELETE.
 //
 //	drain order   → holds up the namespace controller only
-//	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another propagation
+//	exempt        → allowed; so is a DELETE of an object that terminates, unless it asks for another
+//	                propagation
 //	allowed       → of the policy whose propagation holds
-//	protection    → of every policy that matches; in a namespace that terminates, of those that protect from the collectors
-//	archive       → refused, with Fail, only where another collector would begin before anything is recorded
-//	brake         → of the one with the least limit: told, since the controller holds; refused only where nothing could hold
-//	not refused   → carried out as Propagation says; armed if the API server would not, and the object carries no finalizer
+//	protection    → of every policy that matches; in a namespace that terminates, of those that
+//	                protect from the collectors
+//	archive       → refused, with Fail, only where another collector would begin before anything is
+//	                recorded
+//	brake         → of the one with the least limit: told, since the controller holds; refused only
+//	                where nothing could hold
+//	not refused   → carried out as Propagation says; armed if the API server would not, and the
+//	                object carries no finalizer
 func (s *Set) decideDelete(q *Question, d *Decision) {
 	v := verdict{set: s, q: q}
 	defer v.write(d)
@@ -63,7 +68,8 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	wanted := d.hold(brake, archive, enforced)
 	if way.by != nil && q.Part.has(way.by) {
 		if optionAsks(q) == v1beta1.Background && way.policy != v1beta1.Background {
-			v.besides = append(v.besides, finding{policy: way.by.key, text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
+			v.besides = append(v.besides, finding{policy: way.by.key,
+				text: fmt.Sprintf("%s is deleted with propagation %s, not Background", q.what(), way.policy)})
 		}
 		d.Propagation, d.By = way.policy, way.by.key.Name
 		d.audit(AuditPropagation, fmt.Sprintf("%s by %s", way.policy, way.by.key))
@@ -154,7 +160,8 @@ func (w propagation) tell(q *Question, now propagation, v *verdict) {
 	case w.policy != now.policy:
 		f.text = fmt.Sprintf("%s would be deleted with propagation %s, not %s", q.what(), w.policy, now.policy)
 	case w.needsFinalizer() && !now.needsFinalizer():
-		f.text = fmt.Sprintf("%s would be deleted with propagation %s, and its dependents as the policy says", q.what(), w.policy)
+		f.text = fmt.Sprintf("%s would be deleted with propagation %s, and its dependents as the policy says", q.what(),
+			w.policy)
 	default:
 		return
 	}
@@ -204,7 +211,8 @@ func propagates(gr schema.GroupResource) bool {
 func whyNotPropagated(gr schema.GroupResource) string {
 	switch {
 	case slices.Contains(machines, gr):
-		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not be replaced"
+		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not " +
+			"be replaced"
 	case IsPermission(gr):
 		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
 	case gr == definitions:
@@ -333,7 +341,8 @@ func (w propagation) notAllowed(q *Question) *finding {
 	}
 	f := &finding{code: 403}
 	if w.asked == "" {
-		f.text = fmt.Sprintf("%s may not be deleted without a propagation policy, which means %s here: allowed %s", q.what(), w.policy, which)
+		f.text = fmt.Sprintf("%s may not be deleted without a propagation policy, which means %s here: allowed %s",
+			q.what(), w.policy, which)
 	} else {
 		f.text = fmt.Sprintf("%s may not be deleted with propagation policy %s: allowed %s", q.what(), w.asked, which)
 	}
@@ -341,7 +350,8 @@ func (w propagation) notAllowed(q *Question) *finding {
 	if def := w.by.deletion.propagation.Default; def != "" {
 		to = def
 	}
-	f.way = fmt.Sprintf("To delete it as allowed: kubectl delete %s --cascade=%s", q.kubectl(), strings.ToLower(string(to)))
+	f.way = fmt.Sprintf("To delete it as allowed: kubectl delete %s --cascade=%s", q.kubectl(),
+		strings.ToLower(string(to)))
 	return f
 }
 

@@ -30,10 +30,9 @@ func TestNamesAreToldToWhoMayListThemThere(t *testing.T) {
 	}
 
 	// Of what a cascade would lose, a command would tell the name and the uid.
-	c := Cascade{q: &q, set: set, v: verdict{set: set, q: &q}}
 	l := &loss{by: set.policies[0], objects: []lost{{configMaps.GroupResource(), "team-a/x", "confirm x"}, {configMaps.GroupResource(), "y", "confirm y"}}}
 	l.by.deletion.protection.Confirmation = "Required"
-	told := c.howToDelete(&q, l, AlsoDeleted{Kinds: []KindCount{{Resource: "configmaps", Count: 2, Names: []string{"y"}}}}, &c.v)
+	told := howToDelete(l, AlsoDeleted{Kinds: []KindCount{{Resource: "configmaps", Count: 2, Names: []string{"y"}}}})
 	if len(told) != 1 || strings.Contains(told[0], "confirm x") || !strings.Contains(told[0], "confirm y") {
 		t.Errorf("told %q", told)
 	}

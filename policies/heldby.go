@@ -64,7 +64,8 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	}
 	also, unknown := alsoDeleted(q, w, accepted)
 	if trial != nil && q.Part.has(trial) && also.Total() > int(*trial.deletion.brake) {
-		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(), trial.exceeds(ask.v, also))}, trial.actions)
+		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(),
+			trial.exceeds(ask.v, also))}, trial.actions)
 	}
 	if by == nil || !q.Part.has(by) {
 		return nil, false
@@ -73,21 +74,24 @@ func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, a
 	switch {
 	case w.beginsAtOnce(q) && exceeds:
 		ask.v.add(by, finding{code: 403,
-			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage collector would not wait for that", q.what(), by.exceeds(ask.v, also)),
-			way:  fmt.Sprintf("To have it held until a person decides: kubectl delete %s --cascade=background", q.kubectl()),
+			text: fmt.Sprintf("%s may not be deleted with propagation policy Foreground: %s, and the cluster's garbage "+
+				"collector would not wait for that", q.what(), by.exceeds(ask.v, also)),
+			way: fmt.Sprintf("To have it held until a person decides: kubectl delete %s --cascade=background", q.kubectl()),
 		}, by.actions)
 	case w.beginsAtOnce(q) && unknown != nil:
 		ask.v.fail(by, "the delete of "+q.what(), unknown)
 	case exceeds:
 		ask.v.besides = append(ask.v.besides, finding{policy: by.key, by: by,
-			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(), v1beta1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
+			text: fmt.Sprintf("%s is held until a person decides (kubectl get held %s): %s", q.what(),
+				v1beta1.HeldRequested+q.Resource.GroupResource().String(), by.exceeds(ask.v, also))})
 	}
 	return by, q.Collector == CollectorUnknown && w.beginsAtOnce(q) && (exceeds || unknown != nil)
 }
 
 // exceeds says how much would also be deleted, and how much the policy allows.
 func (c *compiled) exceeds(v *verdict, also AlsoDeleted) string {
-	return fmt.Sprintf("%s would also be deleted, and the policy allows %s without a decision: %s", objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
+	return fmt.Sprintf("%s would also be deleted, and the policy allows %s without a decision: %s",
+		objects(also.Total()), atMost(*c.deletion.brake), v.named(v.q, also))
 }
 
 // beginsAtOnce reports whether a garbage collector other than Weir would begin with all dependents

@@ -37,7 +37,7 @@ func (s *Set) protect(q *Question, w propagation, ask *evaluator) {
 			if !object(q.OldObject).terminating() && ask.matches(i) {
 				ask.v.add(c, finding{code: 403,
 					text: q.what() + " may not be deleted without confirmation" + stale,
-					way:  ask.v.confirming(c, q, w, "it"),
+					way:  confirming(c, q, w, "it"),
 				}, c.actions)
 			}
 			continue
@@ -77,8 +77,9 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 	if also.Total() <= int(*p.MaxDependents) { // what is not known can only add to it
 		if also.Cut { // users can bring that about
 			v.add(c, finding{code: 403,
-				text: q.what() + " may not be deleted: too many references lead to it to count which objects would also be deleted" + stale,
-				way:  v.waysOn(c, q, w)}, c.actions)
+				text: q.what() + " may not be deleted: too many references lead to it to count which objects would also be " +
+					"deleted" + stale,
+				way: waysOn(c, q, w)}, c.actions)
 		} else if unknown != nil {
 			v.fail(c, "the delete of "+q.what(), unknown)
 		}
@@ -87,27 +88,20 @@ func (c *compiled) limit(q *Question, w propagation, also AlsoDeleted, unknown e
 	f := finding{code: 409,
 		text: fmt.Sprintf("%s may not be deleted: %s would also be deleted, and the policy allows %s: %s%s",
 			q.what(), objects(also.Total()), atMost(*p.MaxDependents), v.named(q, also), stale)}
-	f.way = v.waysOn(c, q, w)
+	f.way = waysOn(c, q, w)
 	v.add(c, f, c.actions)
 }
 
-// madeAnew are the namespaces that Kubernetes creates by itself.
-var madeAnew = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
-
 // waysOn returns what the user can do now, one line each. A command to paste is at the end of its
 // line.
-func (v *verdict) waysOn(c *compiled, q *Question, w propagation) string {
+func waysOn(c *compiled, q *Question, w propagation) string {
 	var ways []string
-	if q.isNamespace() && slices.Contains(madeAnew, q.name()) {
-		ways = append(ways, "Kubernetes creates this namespace again, but not what it holds: only its own "+
-			"components write theirs again.")
-	}
 	counted := q.isNamespace() || q.isCRD()
 	if !counted && (w.by == nil || w.by.deletion.allows(v1beta1.Orphan)) {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	if c.deletion.protection.Confirmation.Asked() {
-		ways = append(ways, v.confirming(c, q, w, "them too"))
+		ways = append(ways, confirming(c, q, w, "them too"))
 	} else {
 		ways = append(ways, "To delete it, delete them first")
 	}

@@ -75,7 +75,6 @@ type Question struct {
 	Collector Collector
 	// Answers are those to Decision.Needs.
 	Answers map[Access]Answer
-	needs   *[]Access // those that conditions ask for and Answers lacks; nil if nobody looks them up
 	// Owners are the owners that Decision.Owners asked for; Unknown if one could not be read.
 	Owners map[OwnerRef]Owner
 	// Quotes: errors of conditions may quote the object, since their reader wrote it.
@@ -244,7 +243,8 @@ func (q *Question) Evicts() bool {
 func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
 	options, _ := q.full()["deleteOptions"].(map[string]any)
 	d := q.Of(pod)
-	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, ""
+	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1",
+		Kind: "Pod"}, ""
 	d.RequestResource, d.RequestKind, d.RequestSubresource = schema.GroupVersionResource{}, schema.GroupVersionKind{}, ""
 	d.Object, d.object, d.Options, d.evicted = nil, nil, options, true
 	return d

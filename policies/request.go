@@ -64,14 +64,15 @@ func read(raw []byte) (map[string]any, *text, error) {
 		err := decode(raw, &full)
 		return full, nil, err
 	}
-	known, err := mapOf(o, func(key string, value gjson.Result) (any, bool, error) {
-		switch key {
-		case "apiVersion", "kind":
-			return keep(valueOf(value, 0))
-		case "metadata":
-			return keep(metadataOf(value))
+	known := map[string]any{}
+	err := fieldsOf(o, func(key string, value gjson.Result) (err error) {
+		switch {
+		case key == "metadata" && value.IsObject():
+			known[key], err = metadataOf(value)
+		case key == "metadata", key == "apiVersion", key == "kind":
+			known[key], err = decodeJSON([]byte(value.Raw))
 		}
-		return nil, false, nil
+		return err
 	})
 	return known, &text{raw: raw}, err
 }
@@ -82,60 +83,25 @@ func halves(raw []byte) bool {
 	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
 }
 
-func metadataOf(v gjson.Result) (any, error) {
-	if !v.IsObject() {
-		return valueOf(v, 0)
-	}
-	return mapOf(v, func(key string, value gjson.Result) (any, bool, error) {
-		if key == cel.ManagedFields {
-			return nil, false, nil
-		}
-		return keep(valueOf(value, 0))
-	})
-}
-
-// shallow is the depth to which gjson is used: it scans a value once for each level above it.
-// Metadata that an API server accepts is not as deep.
-const shallow = 8
-
-// valueOf returns what decodeJSON would for a value, depth levels down.
-func valueOf(v gjson.Result, depth int) (any, error) {
-	switch {
-	case depth >= shallow && v.Type == gjson.JSON:
-		return decodeJSON([]byte(v.Raw))
-	case v.IsObject():
-		return mapOf(v, func(_ string, value gjson.Result) (any, bool, error) { return keep(valueOf(value, depth+1)) })
-	case v.IsArray():
-		list := []any{}
-		var err error
-		v.ForEach(func(_, value gjson.Result) bool {
-			var x any
-			x, err = valueOf(value, depth+1)
-			list = append(list, x)
-			return err == nil
-		})
-		return list, err
-	case v.Type == gjson.Number:
-		return decodeJSON([]byte(v.Raw)) // whole ones are int64
-	}
-	return v.Value(), nil
-}
-
-func keep(v any, err error) (any, bool, error) { return v, true, err }
-
-// mapOf returns the fields of an object that are kept.
-func mapOf(v gjson.Result, field func(key string, value gjson.Result) (any, bool, error)) (map[string]any, error) {
+func metadataOf(v gjson.Result) (map[string]any, error) {
 	m := map[string]any{}
-	var err error
-	v.ForEach(func(key, value gjson.Result) bool {
-		var x any
-		var kept bool
-		if x, kept, err = field(key.Str, value); kept {
-			m[key.Str] = x
+	err := fieldsOf(v, func(key string, value gjson.Result) (err error) {
+		if key != cel.ManagedFields {
+			m[key], err = decodeJSON([]byte(value.Raw))
 		}
-		return err == nil
+		return err
 	})
 	return m, err
+}
+
+// fieldsOf calls f with each field of an object, until it fails. Of fields with the same name the
+// last counts, as for the decoder.
+func fieldsOf(v gjson.Result, f func(key string, value gjson.Result) error) (err error) {
+	v.ForEach(func(key, value gjson.Result) bool {
+		err = f(key.Str, value)
+		return err == nil
+	})
+	return err
 }
 
 // text is an object as it was sent.

@@ -56,7 +56,8 @@ func readSchema(data []byte) (string, kindSchema, error) {
 		return "", kindSchema{}, err
 	}
 	var props apiextensions.JSONSchemaProps
-	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil)
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &props, nil)
 	if err != nil {
 		return "", kindSchema{}, err
 	}
@@ -78,7 +79,8 @@ func readSchema(data []byte) (string, kindSchema, error) {
 func (k kindSchema) admit(in map[string]any) (map[string]any, field.ErrorList) {
 	obj := runtime.DeepCopyJSON(in)
 	var errs field.ErrorList
-	for _, unknown := range pruning.PruneWithOptions(obj, k.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+	for _, unknown := range pruning.PruneWithOptions(obj, k.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		errs = append(errs, field.Invalid(field.NewPath(unknown), field.OmitValueType{}, "unknown field"))
 	}
 	defaulting.Default(obj, k.structural)

@@ -113,7 +113,8 @@ func (s *Set) Problems() []Problem {
 }
 
 func compareProblems(a, b Problem) int {
-	return cmp.Or(compare(a.File, b.File), cmp.Compare(a.Line, b.Line), a.Policy.compare(b.Policy), compare(a.Field, b.Field), compare(a.Message, b.Message))
+	return cmp.Or(compare(a.File, b.File), cmp.Compare(a.Line, b.Line), a.Policy.compare(b.Policy),
+		compare(a.Field, b.Field), compare(a.Message, b.Message))
 }
 
 // Status is the state of a policy.
@@ -157,7 +158,8 @@ func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
 		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
-			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions, Excluded: c.leavesOut(),
+			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions,
+			Excluded:   c.leavesOut(),
 			Propagates: c.deletion != nil && c.deletion.propagation != nil,
 			Brakes:     c.deletion != nil && (c.deletion.brake != nil || c.deletion.archive != nil),
 			Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}
@@ -182,7 +184,8 @@ func (s *Set) NeedsGraph() bool {
 	return slices.ContainsFunc(s.policies, func(c *compiled) bool {
 		switch {
 		case c.deletion != nil:
-			return c.deletion.brake != nil || c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil || c.guards())
+			return c.deletion.brake != nil || c.deletion.protection != nil && (c.deletion.protection.MaxDependents != nil ||
+				c.guards())
 		case c.owners != nil:
 			return asksForOwners(c.owners.Rules)
 		}
@@ -192,9 +195,10 @@ func (s *Set) NeedsGraph() bool {
 
 // asksForOwners reports whether rules are about owners themselves, and not only about their kinds.
 func asksForOwners(r *v1beta1.OwnerRules) bool {
-	return r != nil && slices.ContainsFunc([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle}, func(a v1beta1.RuleAction) bool {
-		return a != "" && a != v1beta1.RuleIgnore
-	})
+	return r != nil && slices.ContainsFunc([]v1beta1.RuleAction{r.Dangling, r.Mismatch, r.OtherNamespace, r.Cycle},
+		func(a v1beta1.RuleAction) bool {
+			return a != "" && a != v1beta1.RuleIgnore
+		})
 }
 
 // NeedsKinds reports whether some policy asks for Facts at all, even if only for the kinds that are
@@ -243,8 +247,6 @@ func (s *Set) Decide(q Question) Decision {
 		// An API server does not send this, so the sender is not let past.
 		return Decision{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
 	}
-	var needs []Access
-	q.needs = &needs
 	switch q.Operation {
 	case Delete:
 		switch q.Asked {
@@ -258,6 +260,5 @@ func (s *Set) Decide(q Question) Decision {
 	case Create, Update:
 		s.decideWrite(&q, &d)
 	}
-	d.Needs, d.Binding = append(d.Needs, needs...), d.Binding || len(needs) > 0
 	return d
 }

@@ -56,7 +56,7 @@ func (a *access) ask(
 		group.Go(func() error {
 			decision, reason, err := a.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 				User: who, Verb: n.Verb, Namespace: n.Namespace, APIGroup: n.Group, APIVersion: n.Version,
-				Resource: n.Resource, Subresource: n.Subresource, Name: n.Name, Path: n.Path, ResourceRequest: n.Path == "",
+				Resource: n.Resource, Subresource: n.Subresource, Name: n.Name, ResourceRequest: true,
 			})
 			if err != nil {
 				return fmt.Errorf("ask what user %q may do: %w (%s)", u.Name, err, reason)

@@ -178,10 +178,6 @@ func (p *Policies) may(ctx context.Context, a policies.Access) (policies.Answer,
 		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
 		Namespace: a.Namespace, Name: a.Name,
 	}}
-	if a.Path != "" {
-		spec = authorizationv1.SelfSubjectAccessReviewSpec{
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: a.Verb, Path: a.Path}}
-	}
 	review, err := p.clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
 		&authorizationv1.SelfSubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 	if err != nil {

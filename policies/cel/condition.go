@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -48,8 +47,8 @@ func (e expression) GetExpression() string { return e.text }
 // ReturnTypes implements cel.ExpressionAccessor.
 func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
 
-// declared are the optional variables.
-var declared = admissioncel.OptionalVariableDeclarations{HasAuthorizer: true}
+// declared are no optional variables: what a user may do is not looked up for conditions.
+var declared = admissioncel.OptionalVariableDeclarations{}
 
 // compile compiles with the stored environment, which is that of configuration files: everything
 // that this version of Kubernetes knows.
@@ -88,9 +87,6 @@ type Variables interface {
 	NamespaceObject() map[string]any
 	// Request is called once.
 	Request() map[string]any
-	// Authorizer and ResourceAuthorizer answer what the user of the request may do.
-	Authorizer() ref.Val
-	ResourceAuthorizer() ref.Val
 }
 
 // Evaluation evaluates conditions with the same variables.
@@ -236,10 +232,6 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 			e.request = e.variables.Request()
 		}
 		return e.request, true
-	case admissioncel.AuthorizerVarName:
-		return e.variables.Authorizer(), true
-	case admissioncel.RequestResourceAuthorizerVarName:
-		return e.variables.ResourceAuthorizer(), true
 	}
 	return nil, false
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/google/cel-go/common/types/ref"
 )
 
 // values are variables as they are. asked counts how often an object was asked for.
@@ -28,8 +26,6 @@ func (v *values) OldObject(full bool) (map[string]any, error) {
 
 func (v *values) NamespaceObject() map[string]any { return v.namespace }
 func (v *values) Request() map[string]any         { v.asked++; return v.request }
-func (v *values) Authorizer() ref.Val             { return nil }
-func (v *values) ResourceAuthorizer() ref.Val     { return nil }
 
 func mustCompile(t *testing.T, text string) Condition {
 	t.Helper()

@@ -1,8 +1,6 @@
 package cel
 
 import (
-	"slices"
-
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 )
@@ -10,13 +8,6 @@ import (
 // Mentions reports whether an expression names a variable.
 func Mentions(expression, variable string) bool {
 	return finds(expression, func(e ast.Expr) bool { return isVariable(e, variable) })
-}
-
-// Calls reports whether an expression calls one of some functions.
-func Calls(expression string, functions ...string) bool {
-	return finds(expression, func(e ast.Expr) bool {
-		return e.Kind() == ast.CallKind && slices.Contains(functions, e.AsCall().FunctionName())
-	})
 }
 
 // LooksInto reports whether an expression reads a field of a variable.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -51,10 +50,9 @@ type Options struct {
 
 // State is what is in force now.
 type State struct {
-	options   Options
-	clock     Clock
-	client    dynamic.Interface
-	discovery discovery.DiscoveryInterface
+	options Options
+	clock   Clock
+	client  dynamic.Interface
 
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool  // at least once, with everything
@@ -84,11 +82,7 @@ func New(o Options) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for policies: %w", err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfig(o.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a discovery client: %w", err)
-	}
-	s.client, s.discovery = client, disco
+	s.client = client
 	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
 		s.objects[kind] = newObjects(func(name string, was, is entry) {
@@ -113,9 +107,9 @@ func (s *State) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for kind, gvr := range resources {
-		wg.Go(func() { s.objects[kind].follow(ctx, s.client.Resource(gvr), gvr, s.served, s.options.Log) })
+		wg.Go(func() { s.objects[kind].follow(ctx, s.client.Resource(gvr), gvr, s.options.Log) })
 	}
-	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.served, s.options.Log) })
+	wg.Go(func() { s.namespaces.follow(ctx, s.client.Resource(namespaces), namespaces, s.options.Log) })
 	wg.Go(func() { s.followFiles(ctx) })
 	wg.Go(func() { s.probe(ctx) })
 	for {
@@ -133,18 +127,6 @@ func (s *State) Run(ctx context.Context) error {
 		}
 		s.compile() //nolint:contextcheck // it waits for no other process
 	}
-}
-
-// served asks discovery, which every user may, whether a kind is served.
-func (s *State) served(gvr schema.GroupVersionResource) (bool, error) {
-	list, err := s.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("ask whether %s are served: %w", gvr.GroupResource(), err)
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
 }
 
 // again asks for another compilation.

@@ -251,43 +251,6 @@ func TestKindsThatAreNotInstalledHoldUpNothing(t *testing.T) {
 	})
 }
 
-// Who may not list a kind is told that, and not that there is no such kind: discovery knows.
-func TestForbiddenKindsHoldUpNothingOnlyIfTheyAreNotServed(t *testing.T) {
-	drains := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1",
-		"resources": []any{map[string]any{"name": "drainpolicies", "kind": "DrainPolicy"}}}
-	others := map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "weir.dev/v1beta1",
-		"resources": []any{}}
-	for name, c := range map[string]struct {
-		discovery *apitest.Reply
-		ready     bool
-	}{
-		"the group is not served": {apitest.Refuse(404, "NotFound", "the server could not find the requested resource"),
-			true},
-		"the kind is not in the group": {&apitest.Reply{Code: 200, Body: others}, true},
-		"the kind is served":           {&apitest.Reply{Code: 200, Body: drains}, false},
-		"nobody can say":               {apitest.Refuse(503, "ServiceUnavailable", "starting"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, "", func(s *apitest.Server) {
-				s.Intercept(func(r apitest.Request) *apitest.Reply {
-					switch r.Path {
-					case "/apis/weir.dev/v1beta1/drainpolicies":
-						return apitest.Refuse(403, "Forbidden", "drainpolicies is forbidden")
-					case "/apis/weir.dev/v1beta1":
-						return c.discovery
-					}
-					return nil
-				})
-			}, func(b *fixture) {
-				b.settle()
-				if err := b.state.Ready(); (err == nil) != c.ready {
-					b.Errorf("ready: %v", err)
-				}
-			})
-		})
-	}
-}
-
 func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")

@@ -200,11 +200,8 @@ func (s *objects) Transformer() cache.TransformFunc {
 
 // follow lists and watches until ctx ends. A kind that the API server does not know has no objects:
 // the CRDs need not be installed where policies are files.
-//
-// The API server answers 403 before it answers that a kind is unknown; served then asks discovery.
 func (s *objects) follow(
-	ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource,
-	served func(schema.GroupVersionResource) (bool, error), log logr.Logger,
+	ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, log logr.Logger,
 ) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -229,7 +226,7 @@ func (s *objects) follow(
 			return
 		case rewound:
 			pause = first
-		case notServed(err) || apierrors.IsForbidden(err) && unknown(served, gvr):
+		case notServed(err):
 			if !s.ready() {
 				log.Info("the kind is not installed: only files can hold such policies",
 					"kind", gvr.GroupResource().String())
@@ -258,12 +255,6 @@ func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVer
 	defer s.mu.Unlock()
 	s.last = r.LastSyncResourceVersion
 	return r
-}
-
-// unknown reports whether discovery says for certain that a kind is not served.
-func unknown(served func(schema.GroupVersionResource) (bool, error), gvr schema.GroupVersionResource) bool {
-	yes, err := served(gvr)
-	return err == nil && !yes
 }
 
 // notServed reports whether an error is the API server's answer that it does not know a kind.

@@ -298,8 +298,8 @@ type Protection struct {
 	// inCascades says whether collectors are judged, too, when they delete a protected object with
 	// its owner or its namespace. Refuse refuses them: the object stays and loses its owners. The
 	// delete of a Namespace or CustomResourceDefinition that holds such objects is refused at once,
-	// and that of another owner where the answer is cheap. A policy for some users, or one
-	// whose conditions ask authorizer, does not judge collectors: they do not say for whom they delete.
+	// and that of another owner where the answer is cheap. A policy for some users does not
+	// judge collectors: they do not say for whom they delete.
 	//
 	// +optional
 	// +kubebuilder:default=Refuse

@@ -126,8 +126,7 @@ type Match struct {
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
 	// matchConditions are CEL expressions that must all be true. They have the variables and cost limits
-	// of ValidatingAdmissionPolicy, without params; authorizer tells what the user of the request
-	// may do, and nothing of other users. Left out, every object passes.
+	// of ValidatingAdmissionPolicy, without params and authorizer. Left out, every object passes.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
