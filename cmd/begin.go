@@ -17,7 +17,7 @@ type begun struct {
 	state  *live.State
 	log    logr.Logger
 	// elected is the leader's Lease; nil if there is no other process to wait for.
-	elected *leases.Elected
+	elected *leases.Lease
 }
 
 // begin finds the API server, waits until it answers, and prepares the policies. The caller has

@@ -114,7 +114,7 @@ func (f *controllerFlags) controller(
 		Registry: metrics.Registry, Log: b.log,
 	}
 	if b.elected != nil {
-		o.Lease = b.elected.Vacancy
+		o.Lease = b.elected
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token

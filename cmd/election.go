@@ -17,7 +17,7 @@ import (
 )
 
 // election returns the leader's Lease; nil if there is none.
-func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases.Elected, error) {
+func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases.Lease, error) {
 	if !f.leaderElect || f.mode == modeShadow {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the leader's Lease: %w", err)
 	}
-	return leases.NewElected(leases.NewVacancy(lock, "the leader's Lease", log), f.leaseDuration/15), nil
+	return leases.New(lock, f.leaseDuration/15, log), nil
 }
 
 // renewFor returns for how long a leader tries to renew its Lease before it ends. It is less than

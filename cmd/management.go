@@ -33,7 +33,7 @@ type management struct {
 	config  *rest.Config
 	process *processFlags
 	leading *collectorFlags // nil if there is no leader
-	elected *leases.Elected // the leader's Lease; nil if there is no other process to wait for
+	elected *leases.Lease   // the leader's Lease; nil if there is no other process to wait for
 
 	graph http.Handler // the debug page; nil if there is none
 	// certificate is the webhook's, under which metrics are served, too, so that its CA verifies

@@ -36,7 +36,7 @@ func (standing) Start(ctx context.Context) error {
 
 // TestAProcessEndsWhenItsLeaseIsTaken: with an error that says so. That it is told to end is none.
 func TestAProcessEndsWhenItsLeaseIsTaken(t *testing.T) {
-	m := &management{elected: leases.NewElected(leases.NewVacancy(lock{}, "the leader's Lease", logr.Discard()), 1)}
+	m := &management{elected: leases.New(lock{}, 1, logr.Discard())}
 	told, tell := context.WithCancel(t.Context())
 	tell()
 	if err := m.runLeading(told, standing{}); err != nil {

@@ -75,7 +75,7 @@ type Options struct {
 	CanaryStands time.Duration
 	CanaryOnce   bool
 	// Lease is the leader's Lease. It is called with what the watches show; nil: there is none.
-	Lease *leases.Vacancy
+	Lease *leases.Lease
 	// Brake limits deletes that nobody was seen to ask for; the zero value limits nothing. In
 	// companion mode the built-in collector deletes, and is limited if BrakeUsers names it: a webhook
 	// refuses what Guard holds.

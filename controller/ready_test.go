@@ -23,7 +23,7 @@ func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		webhooks         *enforce.WebhookTarget
 		shadow, policies bool
-		lease            *leases.Vacancy
+		lease            *leases.Lease
 		began, leads     bool
 		waits            bool
 	}{
@@ -59,14 +59,14 @@ func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
 }
 
 // held is the Lease of another process after a standby has looked at it for a minute.
-func held(t *testing.T, renewed bool) *leases.Vacancy {
+func held(t *testing.T, renewed bool) *leases.Lease {
 	t.Helper()
-	var v *leases.Vacancy
+	var v *leases.Lease
 	synctest.Test(t, func(t *testing.T) {
-		v = leases.NewVacancy(&other{lives: renewed}, "the leader's Lease", logr.Discard())
+		v = leases.New(&other{lives: renewed}, time.Second, logr.Discard())
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
-		v.Await(ctx, time.Second)
+		_, _, _ = v.Get(ctx)
 	})
 	return v
 }

@@ -162,7 +162,7 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 				killedAt := time.Minute + time.Duration(random.Int64N(int64(10*time.Second)))
 				synctest.Test(t, func(t *testing.T) {
 					var l stored
-					v := NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard())
+					v := New(&lock{stored: &l, identity: "standby"}, lasts/15, logr.Discard())
 					if c.watched {
 						l.changed = func() { v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) }
 					}
@@ -176,7 +176,7 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 					}()
 					synctest.Wait() // it holds the Lease
 					ctx, end := context.WithCancel(t.Context())
-					var standby resourcelock.Interface = NewElected(v, lasts/15)
+					var standby resourcelock.Interface = v
 					if c.alone {
 						standby = v.Interface
 					}
@@ -212,14 +212,13 @@ func TestAStandbyTakesTheLeaseWhenItIsOver(t *testing.T) {
 func TestAStandbyTakesWhatIsGivenBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l stored
-		v := NewVacancy(&lock{stored: &l, identity: "second"}, "the leader's Lease", logr.Discard())
+		v := New(&lock{stored: &l, identity: "second"}, lasts/15, logr.Discard())
 		l.changed = func() { v.Showing(&graph.Object{Kind: resource, Namespace: "weir-system", Name: "weir"}) }
 		first, end := context.WithCancel(t.Context())
-		leads, ended := elect(first, t, NewElected(NewVacancy(&lock{stored: &l, identity: "first"}, "the leader's Lease",
-			logr.Discard()), lasts/15))
+		leads, ended := elect(first, t, New(&lock{stored: &l, identity: "first"}, lasts/15, logr.Discard()))
 		<-leads
 		second, end2 := context.WithCancel(t.Context())
-		leads, ended2 := elect(second, t, NewElected(v, lasts/15))
+		leads, ended2 := elect(second, t, v)
 		time.Sleep(time.Minute)
 		select {
 		case <-leads:
@@ -253,7 +252,7 @@ func TestWhoLosesTheLeaseEndsInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l stored
-				e := NewElected(NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", logr.Discard()), lasts/15)
+				e := New(&lock{stored: &l, identity: "weir"}, lasts/15, logr.Discard())
 				leads, ended := elect(t.Context(), t, e)
 				<-leads
 				time.Sleep(time.Minute)
@@ -279,8 +278,7 @@ func TestAStandbyEndsWhileItWaits(t *testing.T) {
 		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "leader", LeaseDurationSeconds: 1 << 30}}
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
-		leads, ended := elect(ctx, t, NewElected(NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease",
-			logr.Discard()), lasts/15))
+		leads, ended := elect(ctx, t, New(&lock{stored: &l, identity: "standby"}, lasts/15, logr.Discard()))
 		<-ended
 		if took := len(leads); took != 0 || l.is().HolderIdentity != "leader" {
 			t.Errorf("%d lead; the Lease: %+v", took, l.is())
@@ -308,11 +306,14 @@ func TestOnlyAnotherProcessThatRenewsIsSeenToLead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := stored{record: c.finds}
-				v := NewVacancy(&lock{stored: &l, identity: "standby"}, "the leader's Lease", logr.Discard())
+				v := New(&lock{stored: &l, identity: "standby"}, time.Second, logr.Discard())
 				ctx, end := context.WithTimeout(t.Context(), 20*time.Second)
 				defer end()
 				done := make(chan bool)
-				go func() { done <- v.Await(ctx, time.Second) }()
+				go func() {
+					_, _, err := v.Get(ctx)
+					done <- err == nil || apierrors.IsNotFound(err)
+				}()
 				for range 10 {
 					time.Sleep(time.Second + time.Millisecond)
 					l.mu.Lock()
@@ -344,10 +345,7 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "another",
 			LeaseDurationSeconds: 15}}
-		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", logr.Discard())
-		if !v.Await(t.Context(), time.Second) {
-			t.Fatal("the Lease is not over")
-		}
+		v := New(&lock{stored: &l, identity: "weir"}, time.Second, logr.Discard())
 		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != "" {
 			t.Errorf("%v held by %q, want no one", err, record.HolderIdentity)
 		}
@@ -356,8 +354,11 @@ func TestAHolderThatComesBackKeepsTheLease(t *testing.T) {
 			LeaseDurationSeconds: 15, RenewTime: metav1.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		if record, _, err := v.Get(t.Context()); err != nil || record.HolderIdentity != other.identity {
-			t.Errorf("%v held by %q, want %q", err, record.HolderIdentity, other.identity)
+		if err := v.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "weir"}); !apierrors.IsConflict(err) {
+			t.Errorf("taken from its holder: %v", err)
+		}
+		if record := l.is(); record.HolderIdentity != other.identity {
+			t.Errorf("held by %q, want %q", record.HolderIdentity, other.identity)
 		}
 	})
 }
@@ -369,7 +370,7 @@ func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 		l := stored{record: &resourcelock.LeaderElectionRecord{HolderIdentity: "another",
 			LeaseDurationSeconds: 15}, broken: true}
 		var lines []string
-		v := NewVacancy(&lock{stored: &l, identity: "weir"}, "the leader's Lease", funcr.New(func(_, line string) {
+		v := New(&lock{stored: &l, identity: "weir"}, time.Second, funcr.New(func(_, line string) {
 			lines = append(lines, line)
 		}, funcr.Options{}))
 		for _, o := range []graph.Object{
@@ -389,8 +390,8 @@ func TestOnlyTheLeaseWakesWhoWaitsForIt(t *testing.T) {
 		}
 		ctx, end := context.WithTimeout(t.Context(), time.Hour)
 		defer end()
-		if v.Await(ctx, time.Second) {
-			t.Error("taken, and nobody knows who holds it")
+		if record, _, err := v.Get(ctx); err == nil {
+			t.Errorf("shown as held by %q, and nobody knows who holds it", record.HolderIdentity)
 		}
 		if len(lines) != 1 || !strings.Contains(lines[0], "cannot read the leader's Lease; will try again") {
 			t.Errorf("the log says %q", lines)
