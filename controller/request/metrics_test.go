@@ -2,7 +2,6 @@ package request
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
@@ -25,21 +23,5 @@ func TestDeletesAreCountedByKindAndResult(t *testing.T) {
 	want := map[string]float64{"batch jobs ok": 2, "batch jobs refused": 1, "configmaps gone": 1}
 	if diff := cmp.Diff(want, fixture.Counts(t, registry, "weir_deletes_total")); diff != "" {
 		t.Errorf("deletes (-want +have):\n%s", diff)
-	}
-}
-
-// TestKindsThatComeAndGoDoNotGrowMetricsForEver: counters stay when a kind is gone.
-func TestKindsThatComeAndGoDoNotGrowMetricsForEver(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	m := newMetrics(registry)
-	const n = kinds.MostLabels + 500
-	for range 2 {
-		for i := range n {
-			m.deleted(schema.GroupResource{Group: fmt.Sprint("g", i, ".example.com"), Resource: "widgets"}, OK)
-		}
-	}
-	have := fixture.Counts(t, registry, "weir_deletes_total")
-	if len(have) != kinds.MostLabels+1 || have["other ok"] != 2*(n-kinds.MostLabels) {
-		t.Errorf("%d series, %.0f deletes of other kinds", len(have), have["other ok"])
 	}
 }
