@@ -28,7 +28,7 @@ func webhookEvents(
 		return nil, nil, fmt.Errorf("make an events client: %w", err)
 	}
 	queue := record.NewBroadcaster()
-	reporter := events.New(queue.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}), nil, nil)
+	reporter := events.New(queue.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}), nil)
 	requests.Tell(reporter.Requested)
 	tell = func(policy map[string]any, message string) {
 		reporter.Policy(policy, corev1.EventTypeWarning, events.ReasonPolicyError, message)

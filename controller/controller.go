@@ -118,10 +118,8 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{Following: following, events: record.NewBroadcaster(),
 		alone: func(context.Context) error { return nil }}
-	c.reporter = events.New(
-		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}),
-		c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "garbage-collector-controller"}),
-		c.requester.KindOf)
+	recorder := c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"})
+	c.reporter = events.New(recorder, c.requester.KindOf)
 	switch {
 	case o.Shadow:
 		c.inShadow()

@@ -54,7 +54,7 @@ func newEdge(t *testing.T, through func(http.RoundTripper) http.RoundTripper) *e
 	req.Serve(fixture.Kinds)
 	e := &edge{T: t, api: api, config: config, store: follow.NewStore(), req: req}
 	e.store.Apply(graph.Serving{Resources: fixture.Kinds})
-	rep := events.New(&record.FakeRecorder{}, &record.FakeRecorder{}, req.KindOf)
+	rep := events.New(&record.FakeRecorder{}, req.KindOf)
 	e.work = New(Options{Store: e.store, Requester: req, Reporter: rep, Log: logr.Discard(), Registry: registry})
 	return e
 }

@@ -51,9 +51,8 @@ const failuresBeforeEvent = 5
 
 // Reporter tells users what they need to know about an object, on the object: once, not each time.
 type Reporter struct {
-	// events come from Weir, asReference from kube-controller-manager, as tools know them.
-	events, asReference record.EventRecorder
-	kindOf              func(schema.GroupResource) schema.GroupVersionKind
+	events record.EventRecorder
+	kindOf func(schema.GroupResource) schema.GroupVersionKind
 
 	mu       sync.Mutex
 	reported map[topic]uint64 // the hash of the last text, which may be long
@@ -76,13 +75,10 @@ type topic struct {
 	reason string
 }
 
-// New returns a Reporter. asReference records the Events that tools know from
-// kube-controller-manager.
-func New(
-	events, asReference record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind,
-) *Reporter {
+// New returns a Reporter.
+func New(events record.EventRecorder, kindOf func(schema.GroupResource) schema.GroupVersionKind) *Reporter {
 	return &Reporter{
-		events: events, asReference: asReference, kindOf: kindOf,
+		events: events, kindOf: kindOf,
 		reported: map[topic]uint64{}, seed: maphash.MakeSeed(), waits: map[types.UID]time.Time{},
 	}
 }
@@ -92,7 +88,7 @@ func (r *Reporter) Decided(a graph.Action) {
 	if s := a.Mismatched; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
 		text := fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
-		r.asReference.Event(r.object(a.Object), corev1.EventTypeWarning, ReasonInvalidNamespace, words.Cut(text, mostNote))
+		r.warn(r.object(a.Object), ReasonInvalidNamespace, text)
 	}
 	if a.Unresolvable != graph.Resolvable {
 		r.once(a.Object, ReasonUnresolvable, a.Why)

@@ -16,7 +16,7 @@ import (
 
 func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 	events := record.NewFakeRecorder(10)
-	r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind {
+	r := New(events, func(schema.GroupResource) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	})
 	shop, other := graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "1"},
@@ -38,7 +38,7 @@ func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := record.NewFakeRecorder(10)
-		r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
+		r := New(events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
 		a := graph.Action{Verb: graph.Wait, Object: graph.Ref{UID: "1"}, Unseen: "gadgets", Why: "orphaning: gadgets"}
 		if said, again := r.Held(a); said || again != heldAfter {
 			t.Errorf("to come again after %s", again)
@@ -66,7 +66,7 @@ func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 // Who chooses finalizers, or answers as a webhook, chooses how long a text would be. What is cut
 // off is no news.
 func TestTextOfAnEventIsBounded(t *testing.T) {
-	r, own, asReference := newReporter()
+	r, own := newReporter()
 	long := strings.Repeat("a finalizer ", 100_000)
 	r.Blocked(web, long)
 	r.Blocked(web, long+"and another")
@@ -75,10 +75,10 @@ func TestTextOfAnEventIsBounded(t *testing.T) {
 	r.Rewound(long)
 	r.Decided(graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet",
 		Name: long, UID: "o"}})
-	if len(own.lines) != 4 || len(asReference.lines) != 1 {
-		t.Errorf("%d and %d Events, want 4 and 1", len(own.lines), len(asReference.lines))
+	if len(own.lines) != 5 {
+		t.Errorf("%d Events, want 5", len(own.lines))
 	}
-	for _, line := range append(own.lines, asReference.lines...) {
+	for _, line := range own.lines {
 		if _, text, _ := strings.Cut(line, ": "); len(text) > mostNote || !strings.HasSuffix(text, "…") {
 			t.Errorf("%d bytes, %s", len(text), line[:100])
 		}

@@ -47,11 +47,11 @@ func (s *said) AnnotatedEventf(
 	s.Eventf(on, level, reason, format, args...)
 }
 
-func newReporter() (r *Reporter, own, asReference *said) {
-	own, asReference = &said{}, &said{}
-	return New(own, asReference, func(gr schema.GroupResource) schema.GroupVersionKind {
+func newReporter() (r *Reporter, own *said) {
+	own = &said{}
+	return New(own, func(gr schema.GroupResource) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: "Pod"}
-	}), own, asReference
+	}), own
 }
 
 var web = graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u"}
@@ -59,7 +59,7 @@ var web = graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "sh
 // Where the namespace is gone, the API server takes no Event either, and a rejected one fills the
 // log.
 func TestNoEventGoesIntoANamespaceThatIsGone(t *testing.T) {
-	r, own, _ := newReporter()
+	r, own := newReporter()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, web.Namespace)
 	r.Refused(graph.Action{Verb: graph.Delete, Object: web}, request.OutcomeAbout(web, gone), gone, 1)
 	expect(t, "a namespace that is gone", own)
@@ -73,15 +73,14 @@ func expect(t *testing.T, what string, got *said, want ...string) {
 	got.lines, got.on = nil, nil
 }
 
-// Tools know the reference's Event by its words, and by who sends it.
+// Tools know the reference's Event by its reason and its words.
 func TestAnOwnerInAnotherNamespaceIsToldInTheReferencesWordsAndOnce(t *testing.T) {
-	r, own, asReference := newReporter()
+	r, own := newReporter()
 	a := graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet",
 		Name: "web-1", UID: "o"}}
 	r.Decided(a)
 	r.Decided(a)
-	expect(t, "as the reference", asReference, `Warning OwnerRefInvalidNamespace Pod/web shop: ownerRef [apps/v1/ReplicaSet, namespace: shop, name: web-1, uid: o] does not exist in namespace "shop"`)
-	expect(t, "by weir", own)
+	expect(t, "another namespace", own, `Warning OwnerRefInvalidNamespace Pod/web shop: ownerRef [apps/v1/ReplicaSet, namespace: shop, name: web-1, uid: o] does not exist in namespace "shop"`)
 }
 
 func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
@@ -95,13 +94,13 @@ func TestAFailureIsToldWhenItLastsAndARefusalAtOnce(t *testing.T) {
 		"a failure that lasts":    {request.Failed, failuresBeforeEvent, true},
 		"a refusal":               {request.Refused, 1, true},
 	} {
-		r, own, _ := newReporter()
+		r, own := newReporter()
 		r.Refused(a, c.outcome, errors.New("no"), c.tries)
 		if reported := len(own.lines) == 1; reported != c.reported {
 			t.Errorf("%s: told: %t: %q", name, reported, own.lines)
 		}
 	}
-	r, own, _ := newReporter()
+	r, own := newReporter()
 	r.Refused(a, request.Refused, errors.New("no"), 1)
 	r.Refused(a, request.Refused, errors.New("no"), 2)
 	expect(t, "the same", own, "Warning CollectionRefused Pod/web shop: cannot delete it (its owner is gone): no")
@@ -119,7 +118,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 		graph.Delete: "delete it", graph.Release: "remove owner references from it",
 		graph.Unblock: "keep it from blocking its owners", graph.Unfinalize: "remove the finalizer orphan from it",
 	} {
-		r, own, _ := newReporter()
+		r, own := newReporter()
 		r.Refused(graph.Action{Verb: verb, Object: web, Finalizer: "orphan", Why: "why"}, request.Refused,
 			errors.New("no"), 1)
 		expect(t, verb.String(), own, "Warning CollectionRefused Pod/web shop: cannot "+want+" (why): no")
@@ -128,7 +127,7 @@ func TestRefusalsAreToldInWords(t *testing.T) {
 
 // What is well is Normal, and what is not known is not told.
 func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
-	r, own, _ := newReporter()
+	r, own := newReporter()
 	r.Enforced(metav1.ConditionTrue, "Reached", "the API server asks")
 	r.Enforced(metav1.ConditionFalse, "NotReached", "connection refused")
 	r.Enforced(metav1.ConditionUnknown, "NotTried", "")
@@ -146,7 +145,7 @@ func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
 }
 
 func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
-	r, own, _ := newReporter()
+	r, own := newReporter()
 	root := graph.Claim{APIVersion: "v1", Kind: "Team", Name: "a", Namespace: "shop", UID: "t", Namespaced: true}
 	r.Cascade(root, "collected 2", `[{"name": "x"}]`)
 	root.Namespaced = false // its dependents are in a namespace, and it is in none
@@ -161,7 +160,7 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 
 // Memory of what was said is bounded: then it may be said once more, and is not kept to itself.
 func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
-	r, own, _ := newReporter()
+	r, own := newReporter()
 	r.OnHold(web, "waits")
 	for i := range mostReported - 1 { // it is full then
 		r.reported[topic{reason: fmt.Sprint(i)}] = 1
@@ -217,23 +216,21 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 				"everything is listed again, and nothing is deleted until that is done",
 			corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}},
 	} {
-		r, own, asReference := newReporter()
+		r, own := newReporter()
 		c.say(r)
 		if diff := cmp.Diff([]corev1.ObjectReference{c.on}, own.on); diff != "" {
 			t.Errorf("%s: on another object (-want +got):\n%s", name, diff)
 		}
 		expect(t, name, own, c.want)
-		expect(t, name+", as the reference", asReference)
 	}
 }
 
 // What is right needs no Event, and what is wrong needs one, until it is put right or is wrong in
 // another way.
 func TestReferencesAreToldWhileTheyAreWrong(t *testing.T) {
-	r, own, asReference := newReporter()
+	r, own := newReporter()
 	r.Decided(graph.Action{Object: web, Verb: graph.Wait, Why: "its owner is there"})
 	expect(t, "nothing is wrong", own)
-	expect(t, "nothing is wrong, as the reference", asReference)
 	wrong := graph.Action{Object: web, Unresolvable: graph.UnservedKind, Why: "Team a is not served"}
 	r.Decided(wrong)
 	r.Decided(wrong)
@@ -250,7 +247,7 @@ func TestReferencesAreToldWhileTheyAreWrong(t *testing.T) {
 // both would be said without end.
 func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, own, _ := newReporter()
+		r, own := newReporter()
 		unseen := graph.Action{Object: web, Why: "pods are not all seen"}
 		r.Held(unseen)
 		<-time.After(heldAfter)
@@ -270,7 +267,7 @@ func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 // fail to come.
 func TestWhatWaitsIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, own, _ := newReporter()
+		r, own := newReporter()
 		for i := range mostReported {
 			r.waits[types.UID(fmt.Sprint(i))] = time.Now()
 		}
@@ -289,7 +286,7 @@ func TestWhatWaitsIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 // Workers and drainers report about the same object at once.
 func TestOneOfManyReportersSaysIt(t *testing.T) {
 	events := record.NewFakeRecorder(100)
-	r := New(events, events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
+	r := New(events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() { r.OnHold(web, "waits") })
