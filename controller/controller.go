@@ -300,7 +300,7 @@ func (c *Controller) drain() {
 		o.Left = func(uid types.UID) { c.workers.Requeue(uid) }
 	}
 	c.drainer = namespaces.New(o)
-	c.watcher.Listen(follow.Listener{Namespace: c.drainer.Changed, Webhooks: c.drainer.Webhooks})
+	c.watcher.Listen(follow.Listener{Namespace: c.drainer.Changed})
 	c.jobs = append(c.jobs, func(ctx context.Context) { c.drainer.Run(ctx, c.options.Namespaces) })
 }
 

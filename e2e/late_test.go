@@ -72,21 +72,6 @@ func (w *fixture) mustComeEmpty() {
 	}
 }
 
-// TestCreateThatASlowWebhookHoldsGoesWithTheNamespace: it passed the check of the
-// namespace before the deletion, and arrives when all else is gone.
-func TestCreateThatASlowWebhookHoldsGoesWithTheNamespace(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	g := w.newGate()
-	w.startWeir()
-	done := g.create()
-	uid := w.drop()
-	w.awaitConditions("WeirDraining=True Waiting: waiting for content that may still arrive: creates that began before the deletion may be with admission webhooks of the configuration …")
-	g.mustArrive(done)
-	w.awaitDropped(uid)
-	w.mustComeEmpty()
-}
-
 // TestCreateThatArrivesWhenTheNamespaceIsGoneIsDeleted: the webhook takes longer
 // than a namespace waits.
 func TestCreateThatArrivesWhenTheNamespaceIsGoneIsDeleted(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 const (
@@ -164,17 +164,6 @@ func (c *cascades) report(while time.Duration) {
 
 // String says what was collected, the kinds with most objects first.
 func (c *cascade) String() string {
-	kinds := slices.SortedFunc(maps.Keys(c.counts), func(a, b schema.GroupResource) int {
-		return cmp.Or(c.counts[b]-c.counts[a], cmp.Compare(a.String(), b.String()))
-	})
-	const most = 10
-	var parts []string
-	for _, k := range kinds[:min(len(kinds), most)] {
-		parts = append(parts, fmt.Sprintf("%d %s", c.counts[k], k))
-	}
-	if more := len(kinds) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("objects of %d more kinds", more))
-	}
 	objects := "objects that it owned, directly or not, were"
 	if c.total == 1 {
 		objects = "object that it owned was"
@@ -184,5 +173,5 @@ func (c *cascade) String() string {
 		by = "; " + c.policy
 	}
 	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s%s",
-		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), strings.Join(parts, ", "), by)
+		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), words.Kinds(c.counts), by)
 }

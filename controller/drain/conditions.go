@@ -87,7 +87,7 @@ func contentFailure(s State) corev1.NamespaceCondition {
 		if k.Refused != "" {
 			failures = append(failures, fmt.Sprintf("%s: %s", k.Kind, k.Refused))
 		}
-		if k.Unreadable != "" && !k.elsewhere() {
+		if k.Unreadable != "" {
 			failures = append(failures, fmt.Sprintf("%s cannot be listed: %s", k.Kind, k.Unreadable))
 		}
 	}

@@ -13,13 +13,10 @@
 //	after all waves    what a wave left that timed out      Wait
 //	                   kinds not asked for again            Discover: there may be others by now
 //	                   an API group that does not answer    Wait: it may hold content
-//	                   creates that may be under way        Wait, for as long as they may take
 //	                   kinds not listed live yet            List: the proof, one request a kind
 //	                   else                                 Finalize
 //
 // Counts come from the ownership graph, which follows the cluster. The live lists at the end close
-// the gap between what was written and what the graph has seen. If the API of a kind is known to be
-// down, the graph alone can prove that a namespace holds no object of it: API servers pass no
-// requests on to that API, so nothing can be created in it. A failed list does not prove that the
-// API is down.
+// the gap between what was written and what the graph has seen. A kind that cannot be listed holds
+// the namespace, and is named. Kinds that clients can never list are not content.
 package drain

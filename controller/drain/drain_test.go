@@ -20,16 +20,15 @@ import (
 //
 //	waves          one wave a line: NAME: [timeout=D] [proceed] RESOURCE.GROUP …; no kinds means all that
 //	               no other wave names, and otherwise that goes last
-//	kinds          one kind a line: RESOURCE.GROUP [wave=NAME] [complete] [blind] [total=N] [terminating=N]
+//	kinds          one kind a line: RESOURCE.GROUP [wave=NAME] [complete] [total=N] [terminating=N]
 //	set            changes a kind: RESOURCE.GROUP [wave=NAME] [listed] [[un]tried] [total=N] [terminating=N]
-//	               [refused="…"] [unreadable="…"] [down] [first=NAMESPACE/NAME] [dies] [finalizer=NAME] [carries=NAME]
+//	               [refused="…"] [unreadable="…"] [first=NAMESPACE/NAME] [dies] [finalizer=NAME] [carries=NAME]
 //	at             the wave under way and its age: NAME DURATION
 //	companion      another controller finalizes
 //	unrecorded     why it is not recorded, and is to be; none: it is
 //	finalizers     one a line: NAME N
 //	undiscovered   one API group a line
 //	discovery      done; none; or none and why, as the answers stand since the namespace began to terminate
-//	arriving       how long content may still arrive, and whose: DURATION WHOSE
 //	next           prints the step
 //	conditions     prints the conditions at that step
 func TestScripts(t *testing.T) {
@@ -123,9 +122,6 @@ func (s *script) line(verb, line string) (err error) {
 		s.Undiscovered = append(s.Undiscovered, line)
 	case "discovery":
 		s.Discovered, s.DiscoveryFailure = name == "done", rest
-	case "arriving":
-		s.Arriving = rest
-		s.ArrivingFor, err = time.ParseDuration(name)
 	case "unrecorded":
 		s.Unrecorded = line
 	case "next", "conditions", "companion":
@@ -208,14 +204,10 @@ func (k *Kind) set(word string) (err error) {
 		k.Complete = true
 	case "listed":
 		k.Listed = true
-	case "blind":
-		k.Blind = true
 	case "tried":
 		k.Tried = true
 	case "untried": // another pass
 		k.Tried = false
-	case "down":
-		k.Down = true
 	case "total":
 		k.Total, err = strconv.Atoi(value)
 	case "terminating":

@@ -56,13 +56,8 @@ func Next(s State) Step {
 		end.Verb, end.Why = Wait, "API groups do not answer and may hold content: "+strings.Join(s.Undiscovered, ", ")
 		return end
 	}
-	if s.ArrivingFor > 0 {
-		end.Verb, end.Recheck = Wait, s.ArrivingFor
-		end.Why = "waiting for content that may still arrive: " + s.Arriving
-		return end
-	}
 	for _, k := range s.Kinds {
-		if !k.Listed && !k.Blind && !slices.Contains(end.Kinds, k.Kind) {
+		if !k.Listed && !slices.Contains(end.Kinds, k.Kind) {
 			end.Kinds = append(end.Kinds, k.Kind)
 		}
 	}
@@ -135,18 +130,10 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	var left []string
 	for _, k := range kinds {
 		switch {
-		case k.Blind:
-			switch {
-			case !k.Tried:
-				remove = append(remove, k.Kind)
-			case k.Refused != "": // all of its objects may still be there
-				left = append(left, fmt.Sprintf("%s, which cannot be listed: %s", k.Kind, k.Refused))
-			}
-			continue
 		case !k.Complete && !k.Listed:
 			list = append(list, k.Kind)
 			continue
-		case k.Unreadable != "" && !k.elsewhere():
+		case k.Unreadable != "":
 			left = append(left, fmt.Sprintf("%s, which cannot be listed: %s", k.Kind, k.Unreadable))
 			continue
 		case k.Total > k.Terminating && !k.Tried:
@@ -166,7 +153,3 @@ func nextInWave(kinds []Kind) (step Step, over bool) {
 	}
 	return Step{}, true
 }
-
-// elsewhere reports whether the namespace is known without a list to hold nothing of a kind: the
-// kind's API is down, and the graph had seen all of its objects.
-func (k Kind) elsewhere() bool { return k.Down && k.Complete && k.Total == 0 }

@@ -33,12 +33,9 @@ func DefaultWave(kind schema.GroupResource) int {
 type Kind struct {
 	Kind schema.GroupResource
 	Wave int // index in State.Waves
-	// Complete: the counts come from the graph, which follows the kind, or followed it until its API
-	// was no longer available. Listed: they come from a live list made after the namespace began to
-	// terminate.
+	// Complete: the counts come from the graph, which follows the kind. Listed: they come from a live
+	// list made after the namespace began to terminate.
 	Complete, Listed bool
-	// Blind: the kind can be deleted but not listed, so what is left of it is not known.
-	Blind bool
 
 	Total, Terminating int
 
@@ -52,10 +49,6 @@ type Kind struct {
 	// Refused is why the last delete failed, and Unreadable why the last list did; empty if they did
 	// not.
 	Refused, Unreadable string
-	// Down: the list failed, and the cluster says that the API is not available: no requests are
-	// passed on to it. So no client has created anything in it since, and what the graph has seen
-	// until then is all there is.
-	Down bool
 	// First is one of the objects that are left, always the same one. It is named when the wave waits.
 	First *Object
 }
@@ -83,11 +76,6 @@ type State struct {
 	DiscoveryFailure string
 	// Undiscovered are the API groups that do not answer and whose kinds are not known.
 	Undiscovered []string
-	// Arriving names the webhooks that may still let content be created, by requests accepted before
-	// the namespace began to terminate; empty if there are none. ArrivingFor is how long to wait for
-	// them.
-	Arriving    string
-	ArrivingFor time.Duration
 	// Unrecorded is why nothing may be deleted yet, because it has to be recorded first; empty if it
 	// may.
 	Unrecorded string

@@ -28,7 +28,6 @@ const (
 func (f *follower) level(list uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cutOff.Store(false)
 	f.denied = time.Time{}
 	f.listed, f.ended, f.have, f.lag = true, true, list, "" // the end of a list tells the graph
 	f.overdueLocked()
@@ -42,9 +41,6 @@ func (f *follower) trying() {
 
 // tried notes how an attempt to list or to watch ended.
 func (f *follower) tried(ctx context.Context, err error) {
-	if err == nil {
-		f.cutOff.Store(false)
-	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -60,7 +56,6 @@ func (f *follower) failed(err error) {
 	defer f.mu.Unlock()
 	f.err = err
 	f.breakLocked()
-	f.cutOff.Store(apierrors.IsServiceUnavailable(err) && (f.lag == "" || f.cutOff.Load()))
 	f.behindLocked(err.Error())
 }
 

@@ -26,8 +26,6 @@ type Feed struct {
 	// Reached is the resourceVersion up to which the graph has everything of the kind; 0 if that is
 	// not known.
 	Reached atomic.Uint64
-	// cutOff is set while the kind is behind and every answer since its watch ended was 503.
-	cutOff atomic.Bool
 	// coming is the list that has come, until client-go has it. Only the reflector uses it.
 	coming *coming
 }

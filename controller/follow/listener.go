@@ -14,8 +14,6 @@ type Listener struct {
 	Served func([]graph.Resource)
 	// Namespace gets each change to a namespace.
 	Namespace func(name string, how Change)
-	// Webhooks gets each webhook configuration that is there.
-	Webhooks func(configuration *metav1.PartialObjectMetadata)
 	// Terminating gets each object that is seen to terminate, when the graph has it.
 	Terminating func(*metav1.PartialObjectMetadata)
 	// Showing gets each object that a watch shows, before the graph does. The function that it
@@ -42,14 +40,6 @@ func (all listeners) namespace(name string, how Change) {
 	for _, l := range all {
 		if l.Namespace != nil {
 			l.Namespace(name, how)
-		}
-	}
-}
-
-func (all listeners) webhooks(m *metav1.PartialObjectMetadata, how Change) {
-	for _, l := range all {
-		if l.Webhooks != nil && how != Went {
-			l.Webhooks(m)
 		}
 	}
 }

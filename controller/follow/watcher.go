@@ -247,8 +247,6 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.listeners.namespace(m.Name, how) }
-	case kinds.MutatingConfigurations, kinds.ValidatingConfigurations:
-		f.seen = w.listeners.webhooks
 	}
 	client := w.watches
 	if gr == kinds.Namespaces { // on the connection of requests, so that its end is noticed
@@ -373,15 +371,6 @@ func (w *Watcher) left(kind schema.GroupResource) {
 	w.mu.Unlock()
 	w.log.V(1).Info("stopped watching", "kind", kind.String())
 	w.ask()
-}
-
-// CutOff reports whether a kind is behind because its API went: since its watch ended, the API
-// server has answered nothing about it but 503.
-func (w *Watcher) CutOff(kind schema.GroupResource) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k := w.running[kind]
-	return k != nil && k.follower.cutOff.Load()
 }
 
 // Undiscovered returns the group versions that do not answer and of which nothing is known.

@@ -1,23 +1,14 @@
 package kinds
 
-import (
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // Kinds that more than one part of Weir knows.
 var (
-	ConfigMaps               = schema.GroupResource{Resource: "configmaps"}
-	Namespaces               = schema.GroupResource{Resource: "namespaces"}
-	Definitions              = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-	APIServices              = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
-	MutatingConfigurations   = admissionKind("mutatingwebhookconfigurations")
-	ValidatingConfigurations = admissionKind("validatingwebhookconfigurations")
+	ConfigMaps  = schema.GroupResource{Resource: "configmaps"}
+	Namespaces  = schema.GroupResource{Resource: "namespaces"}
+	Definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	APIServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 )
-
-func admissionKind(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: admissionregistrationv1.GroupName, Resource: resource}
-}
 
 // Twins are kinds that serve the same objects as another. One list, and one delete, is for both.
 var Twins = map[schema.GroupResource]schema.GroupResource{

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,29 +32,22 @@ func (p *pass) count() error {
 	if p.marked {
 		p.state.Age = p.age(since)
 	}
-	p.served = map[schema.GroupResource]graph.Resource{}
+	served := sets.New[schema.GroupResource]()
 	p.followed = sets.New[schema.GroupResource]()
 	for _, k := range p.Store.Stats().Kinds {
-		if !k.Served || !k.Namespaced || !k.Deletable {
+		if !k.Served || !k.Namespaced || !k.Deletable || !k.Listable {
 			continue
 		}
 		gr := k.GroupResource()
-		p.served[gr] = k.Resource
-		if k.State == graph.Synced || k.State == graph.Behind && p.Watcher.CutOff(gr) {
+		served.Insert(gr)
+		if k.State == graph.Synced {
 			p.followed.Insert(gr)
 		}
-		waves := p.order.wavesOf(gr)
-		if !k.Listable {
-			waves = []int{p.order.waveOf(gr, nil)} // their labels are not known
-		}
-		for _, w := range waves {
-			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Blind: !k.Listable})
+		for _, w := range p.order.wavesOf(gr) {
+			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w})
 		}
 	}
-	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool {
-		_, twice := p.served[kinds.Twins[k.Kind]]
-		return twice
-	})
+	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool { return served.Has(kinds.Twins[k.Kind]) })
 	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
 		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
 	})
@@ -65,7 +56,6 @@ func (p *pass) count() error {
 	for kind := range p.followed {
 		p.take(kind, inv, true)
 	}
-	p.arriving()
 	return nil
 }
 
@@ -148,19 +138,21 @@ func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) 
 
 // list lists kinds live, in parallel, and takes over what it finds.
 func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
-	var mu sync.Mutex
 	small := p.small()
+	results := make([]struct {
+		items []found
+		err   error
+	}, len(kinds))
 	p.each(len(kinds), func(i int) {
 		list := p.shared.alone
 		if small.Has(kinds[i]) {
 			list = p.shared.of
 		}
-		items, err := list(ctx, kinds[i], p.ns.Name, p.finding(kinds[i]))
-		down := apierrors.IsServiceUnavailable(err) && p.isDown(ctx, kinds[i])
-		mu.Lock()
-		defer mu.Unlock()
-		p.listed(kinds[i], items, err, down)
+		results[i].items, results[i].err = list(ctx, kinds[i], p.ns.Name, p.finding(kinds[i]))
 	})
+	for i, f := range results {
+		p.listed(kinds[i], f.items, f.err)
+	}
 }
 
 // found is what is kept of an object of a live list. The rest may be large, and is not for Weir to
@@ -174,7 +166,7 @@ type found struct {
 
 // finding returns the function that extracts found from objects of a kind. It is called by
 // whichever pass makes the list.
-func (p *pass) finding(kind schema.GroupResource) func(*metav1.PartialObjectMetadata) found {
+func (p *pass) finding(kind schema.GroupResource) keep {
 	order, followed := p.order, p.followed.Has(kind)
 	return func(m *metav1.PartialObjectMetadata) found {
 		f := found{
@@ -199,27 +191,12 @@ func (p *pass) small() sets.Set[schema.GroupResource] {
 	return out
 }
 
-// isDown reports whether the cluster says that a kind's API is not available.
-func (p *pass) isDown(ctx context.Context, kind schema.GroupResource) bool {
-	down, err := p.Requester.Down(ctx, p.served[kind])
-	if err != nil {
-		p.Log.V(1).Info("cannot tell whether an API is down", "kind", kind.String(), "err", err.Error())
-	}
-	return down
-}
-
-func (p *pass) listed(kind schema.GroupResource, items []found, err error, down bool) {
-	if err != nil {
-		p.waitsOutside(p.progress, true) // what the cluster serves may change
-	}
+// listed takes over what a list has found, or why it failed.
+func (p *pass) listed(kind schema.GroupResource, items []found, err error) {
 	parts := p.parts(kind)
 	for i := range parts {
 		k := &parts[i]
-		k.Listed, k.Unreadable, k.Down = true, "", down
-		if apierrors.IsMethodNotSupported(err) {
-			k.Blind = !k.Complete // the graph's counts stand
-			continue
-		}
+		k.Listed, k.Unreadable = true, ""
 		if err != nil {
 			k.Unreadable = words.Cut(err.Error(), drain.MostReason)
 			continue

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,15 +35,6 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	d := p.deletes()
 	if same, err := p.deleteChosen(ctx, step, d); !same || ctx.Err() != nil {
 		return same, err // the caller sees that ctx ended, too
-	}
-	for _, kind := range step.Kinds {
-		if !p.part(part{kind, step.Wave}).Blind {
-			continue
-		}
-		same, err := p.deleteUnseen(ctx, kind, d)
-		if !same || err != nil {
-			return same, err
-		}
 	}
 	for kind, r := range d.refusals {
 		p.part(part{kind, step.Wave}).Refused = r.String()
@@ -80,7 +70,7 @@ type deletes struct {
 
 	mu       sync.Mutex
 	accepted int // objects
-	refused  int // objects, and collections of kinds that cannot be listed
+	refused  int // objects
 	kept     map[types.UID]bool
 	refusals map[schema.GroupResource]*drain.Refusals
 }
@@ -99,7 +89,8 @@ func (d *deletes) send(ctx context.Context, refs []chosen) {
 			continue
 		}
 		d.group.Go(func() error {
-			d.take(c.Ref, d.p.deleteObject(ctx, c))
+			sent, err := d.p.deleteObject(ctx, c)
+			d.take(c.Ref, sent, err)
 			return nil
 		})
 	}
@@ -120,8 +111,8 @@ func (d *deletes) refusedBefore(ref graph.Ref) bool {
 	return still
 }
 
-// take records the outcome of an object's delete.
-func (d *deletes) take(ref graph.Ref, err error) {
+// take records the outcome of an object's delete, which may not have had to be sent.
+func (d *deletes) take(ref graph.Ref, sent bool, err error) {
 	refused := false
 	switch request.OutcomeOf(err) {
 	case request.OK, request.Gone, request.Stale, request.Cancelled: // Stale: another object has the name by now
@@ -137,31 +128,19 @@ func (d *deletes) take(ref graph.Ref, err error) {
 		d.keep(ref, why)
 	default:
 		d.accepted++
+		if sent && err == nil {
+			d.p.went[ref.Kind]++
+		}
 		delete(d.p.refused, ref.UID)
 	}
 }
 
-// takeCollection records the outcome of the delete of a collection. Anything but success leaves
-// objects that no list shows. An API that cannot delete collections never will, so that is no
-// reason to wait. A 404 may be of another server than the one that has the kind: only discovery
-// shows whether the kind is still served.
-func (d *deletes) takeCollection(kind schema.GroupResource, err error) {
-	if err == nil || apierrors.IsMethodNotSupported(err) && !request.RefusedByWebhook(err) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.keep(graph.Ref{Kind: kind}, err.Error())
-}
-
 // keep records why an object stays, once. The caller holds the lock.
 func (d *deletes) keep(ref graph.Ref, why string) {
-	if ref.UID != "" {
-		if d.kept[ref.UID] {
-			return
-		}
-		d.kept[ref.UID] = true
+	if d.kept[ref.UID] {
+		return
 	}
+	d.kept[ref.UID] = true
 	d.refused++
 	if d.refusals[ref.Kind] == nil {
 		d.refusals[ref.Kind] = &drain.Refusals{}
@@ -177,9 +156,6 @@ func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
 		for _, kind := range step.Kinds {
 			at := part{kind, step.Wave}
 			k := p.part(at)
-			if k.Blind {
-				continue
-			}
 			from := p.present(at)
 			if k.Listed {
 				from = slices.Values(p.live[at])
@@ -209,42 +185,20 @@ type chosen struct {
 // deleteObject deletes an object, unless the graph shows that another client, such as the
 // collector, has deleted it since it was chosen. An object of a live list that the graph does not
 // have need not be gone: the watch may be late.
-func (p *pass) deleteObject(ctx context.Context, c chosen) error {
+func (p *pass) deleteObject(ctx context.Context, c chosen) (sent bool, err error) {
 	ref := c.Ref
 	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
 		if _, there := p.Store.Find(ref.UID); there || !c.listed {
-			return nil
+			return false, nil
 		}
 	}
 	seen := ref
 	ref.ResourceVersion = "" // it is deleted whatever it has become
-	err := p.Requester.Delete(ctx, ref, metav1.DeletePropagationBackground)
+	err = p.Requester.Delete(ctx, ref, metav1.DeletePropagationBackground)
 	if err == nil {
-		p.went.add(ref.Kind)
 		p.Store.Accepted(graph.Action{Verb: graph.Delete, Object: seen})
 	}
-	return err
-}
-
-// deleteUnseen deletes the collection of a kind that cannot be listed, so that no uid can be named.
-// The namespace is read right before and after. It carries Kubernetes' finalizer, so it cannot go
-// meanwhile unless a client removes that. Then content of a later namespace of its name may be hit,
-// and is logged.
-func (p *pass) deleteUnseen(ctx context.Context, kind schema.GroupResource, d *deletes) (same bool, err error) {
-	if ns, err := p.reread(ctx, p.ns.Name, p.ns.UID); ns == nil {
-		return false, err
-	}
-	err = p.Requester.DeleteCollection(ctx, kind, p.ns.Name)
-	if err != nil {
-		p.waitsOutside(p.progress, true) // what the cluster serves may change
-	}
-	d.takeCollection(kind, err)
-	ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-	if ns == nil && err == nil {
-		p.Log.Info("a namespace was removed while content that cannot be listed was deleted in it; if a new namespace has its name, content of that one may have been deleted",
-			"namespace", p.ns.Name, "uid", p.ns.UID, "kind", kind.String())
-	}
-	return ns != nil, err
+	return true, err
 }
 
 // present yields the objects that the graph has and that do not terminate yet. Where labels decide

@@ -11,23 +11,20 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// TestWhatIsLoggedOfDeletes counts each object once, and each kind that could only be deleted
-// unseen, if that was refused.
+// TestWhatIsLoggedOfDeletes counts each object once.
 func TestWhatIsLoggedOfDeletes(t *testing.T) {
-	pods, tokens, keys := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "tokens"}, schema.GroupResource{Resource: "keys"}
-	d := &deletes{p: &pass{progress: &progress{refused: refused{}}}, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	pods := schema.GroupResource{Resource: "pods"}
+	d := &deletes{p: &pass{progress: &progress{refused: refused{}, went: went{}}}, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
 	no := errors.New("no")
-	d.take(graph.Ref{Kind: pods, UID: "1", Name: "one"}, nil)
-	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, no)
-	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, no)
-	d.takeCollection(tokens, no)
-	d.takeCollection(keys, no)
-	d.takeCollection(schema.GroupResource{Resource: "seals"}, nil)
-	if d.accepted != 1 || d.refused != 3 {
-		t.Errorf("%d accepted and %d refused, want 1 and 3", d.accepted, d.refused)
+	d.take(graph.Ref{Kind: pods, UID: "1", Name: "one"}, true, nil)
+	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, true, no)
+	d.take(graph.Ref{Kind: pods, UID: "2", Name: "two"}, true, no)
+	d.take(graph.Ref{Kind: pods, UID: "3", Name: "three"}, false, nil)
+	if d.accepted != 2 || d.refused != 1 || d.p.went[pods] != 1 {
+		t.Errorf("%d accepted, %d of them sent, and %d refused, want 2, 1 and 1", d.accepted, d.p.went[pods], d.refused)
 	}
-	if len(d.refusals) != 3 {
-		t.Errorf("refusals of %d kinds, want 3: %v", len(d.refusals), d.refusals)
+	if len(d.refusals) != 1 {
+		t.Errorf("refusals of %d kinds, want 1: %v", len(d.refusals), d.refusals)
 	}
 	if len(d.p.refused) != 1 {
 		t.Errorf("%d objects are not tried again at once, want 1: %v", len(d.p.refused), d.p.refused)

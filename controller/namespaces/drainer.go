@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -74,7 +73,6 @@ type Options struct {
 // Drainer empties namespaces that are being deleted, and finalizes them.
 type Drainer struct {
 	Options
-	foreign *foreign
 	shared  *sharedLists
 	queue   workqueue.TypedDelayingInterface[string]
 	pauses  workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
@@ -108,15 +106,12 @@ type progress struct {
 	why      string    // what it waits for; whyAt is since when
 	whyAt    time.Time
 	requeued time.Time
-	// outside: the namespace waits for what the cluster serves, and not for its content.
-	outside bool
 	// written is when the wave began, as the namespace records it. writtenAt is the same moment by the
 	// local clock.
 	written, writtenAt time.Time
 	// reached is the wave under way; nil before the first. Deletes reads it from other goroutines.
 	reached atomic.Pointer[reached]
-	// went counts the deleted objects by kind. Deletes run in parallel.
-	went went
+	went    went // what was deleted
 	// sorted holds the waves of objects of kinds whose labels decide: the graph has no labels.
 	sorted map[schema.GroupResource]map[types.UID]sorted
 	// refused holds the objects whose delete was refused.
@@ -138,7 +133,7 @@ type reached struct {
 
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
-	d := &Drainer{Options: o, foreign: &foreign{store: o.Store, all: map[types.UID]foreignHook{}}}
+	d := &Drainer{Options: o}
 	d.shared = &sharedLists{
 		list:   o.Requester.List,
 		others: func() int { return int(d.working.Load()) - 1 },
@@ -150,11 +145,6 @@ func New(o Options) *Drainer {
 	d.failed, d.recentlyDeleted = map[string]failure{}, map[string]time.Time{}
 	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	return d
-}
-
-// Webhooks is called with each webhook configuration that exists.
-func (d *Drainer) Webhooks(configuration *metav1.PartialObjectMetadata) {
-	d.foreign.seen(configuration)
 }
 
 // Close ends the queue. It is for a Drainer that does not Run.
@@ -283,7 +273,8 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	p, ok := d.begun[name]
 	if !ok || p.uid != uid {
 		p = &progress{
-			uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{}, refused: refused{},
+			uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{},
+			refused: refused{}, went: went{},
 		}
 		d.begun[name] = p
 	}

@@ -131,37 +131,3 @@ func TestNothingIsDeletedWhoseLabelsCannotBeRead(t *testing.T) {
 		c.MustBeGone("configmaps/shop/edge", "configmaps/shop/core", "namespaces/shop")
 	})
 }
-
-// A kind whose labels cannot be listed goes with the last wave: in an earlier one it might hit what
-// belongs to a later.
-func TestKindThatCannotBeListedGoesWithTheWaveOfNoLabels(t *testing.T) {
-	const policy = `{apiVersion: weir.dev/v1beta1, kind: DrainPolicy, metadata: {name: p}, spec: {namespaceSelector: {}, waves: [
-  {name: edge, objectSelector: {matchLabels: {tier: edge}}, resources: [{apiGroups: ["example.com"], resources: [tokens]}]},
-  {name: configs, resources: [{apiGroups: [""], resources: [configmaps]}]},
-  {name: rest, resources: [{apiGroups: [""], resources: [pods]}]}]}}`
-	clustertest.Run(t, func(c *clustertest.Cluster) {
-		c.Obey(policy)
-		c.Serve("example.com/v1", "tokens", "Token", true, []string{"delete", "deletecollection"})
-		c.Found("shop", "first")
-		c.Hold("shop", "held")
-		c.Start()
-		c.Reply(func(r apitest.Request) *apitest.Reply {
-			if r.Method == http.MethodDelete && strings.HasSuffix(r.Path, "/tokens") {
-				return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}}
-			}
-			return nil
-		})
-		c.Asked("")
-		c.End("shop")
-		c.Pass(time.Minute)
-		if asked := c.Asked("DELETE /apis/example.com/v1/namespaces/shop/tokens"); len(asked) > 0 {
-			t.Errorf("asked while the wave before is held: %v", asked)
-		}
-		c.API.Remove("configmaps/shop/held")
-		c.Pass(time.Minute)
-		if asked := c.Asked("DELETE /apis/example.com/v1/namespaces/shop/tokens"); len(asked) != 1 {
-			t.Errorf("asked %d times, want once: %v", len(asked), asked)
-		}
-		c.MustBeGone("namespaces/shop")
-	})
-}

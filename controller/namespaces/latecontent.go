@@ -1,9 +1,9 @@
 package namespaces
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// arrivalTime is how long after its deletion a namespace waits for content that may still arrive,
-	// if webhooks of others see creates. The reference waits as long in every case (RB 7.7).
-	arrivalTime = 5 * time.Second
 	// lateFor is how long after a namespace is gone content may still turn up in it. The API server
 	// gives up on a request after 34 s, including its calls of webhooks (RB 6.18); the rest is for the
 	// watch.
@@ -27,17 +24,6 @@ const (
 	// mostRecentlyDeleted bounds how many namespaces are remembered for lateFor: 250 a second.
 	mostRecentlyDeleted = 10_000
 )
-
-// arriving notes which webhooks may still let content be created in the namespace.
-func (p *pass) arriving() {
-	left := arrivalTime - time.Since(p.seen)
-	if left <= 0 || p.Companion {
-		return
-	}
-	if who := p.foreign.any(); who != "" {
-		p.state.Arriving, p.state.ArrivingFor = "creates that began before the deletion may be with "+who, left
-	}
-}
 
 // departs begins to look for content that turns up late in a namespace that is gone. Every replica
 // has seen the namespace go, so a new leader goes on with that. If there is only one replica and it
@@ -137,8 +123,7 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 	case !request.NoSuchObject(err, kinds.Namespaces, name):
 		return fmt.Errorf("find out whether namespace %s is gone: %w", name, err)
 	}
-	var mu sync.Mutex
-	var kept error
+	kept := make([]error, len(refs))
 	d.each(len(refs), func(i int) {
 		err := d.Requester.Delete(ctx, refs[i], metav1.DeletePropagationBackground)
 		if err == nil {
@@ -151,11 +136,7 @@ func (d *Drainer) removeLate(ctx context.Context, name string, since time.Time, 
 			request.NoSuchObject(err, refs[i].Kind, refs[i].Name) {
 			return
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if kept == nil {
-			kept = fmt.Errorf("delete %s, whose namespace is gone: %w", refs[i], err)
-		}
+		kept[i] = fmt.Errorf("delete %s, whose namespace is gone: %w", refs[i], err)
 	})
-	return kept
+	return cmp.Or(kept...)
 }

@@ -22,15 +22,13 @@ import (
 type pass struct {
 	*Drainer
 	*progress
-	ns     *corev1.Namespace
-	seen   time.Time // when its deletion was first seen
-	order  order
-	marked bool // the namespace records which wave is under way, and since when
-	state  drain.State
-	// served are the kinds that a namespace can hold. followed are those that the graph counts.
-	served   map[schema.GroupResource]graph.Resource
-	followed sets.Set[schema.GroupResource]
-	live     map[part][]graph.Ref // objects of live lists that do not terminate
+	ns       *corev1.Namespace
+	seen     time.Time // when its deletion was first seen
+	order    order
+	marked   bool // the namespace records which wave is under way, and since when
+	state    drain.State
+	followed sets.Set[schema.GroupResource] // the kinds that the graph counts
+	live     map[part][]graph.Ref           // objects of live lists that do not terminate
 }
 
 // part is the objects of a kind that are in one wave.
@@ -65,7 +63,6 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 		return recheck(wait), nil
 	}
 	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
-	d.waitsOutside(p.progress, false)
 	if len(d.Store.Inventory(name).Kinds) == 0 {
 		p.discover(ctx) // there is nothing to delete meanwhile
 	}
@@ -121,14 +118,12 @@ func (p *pass) discover(ctx context.Context) (done bool) {
 	if p.Companion {
 		return true // Weir does not prove that nothing is left
 	}
-	p.waitsOutside(p.progress, true) // before the first look, so that no discovery that ends after it is missed
 	timeout := time.NewTimer(showTime)
 	defer timeout.Stop()
 	for again := false; ; again = true {
 		done, failure, next := p.Watcher.Discoveries.Since(p.seen)
 		switch {
 		case done:
-			p.waitsOutside(p.progress, false)
 			return true
 		case failure != "" && again:
 			return false // discovery is retried anyway

@@ -1,12 +1,7 @@
 package namespaces
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
+	"github.com/weir-dev/weir/controller/words"
 )
 
 // recordsASecond and recordsAtOnce limit the Events that say what was deleted with namespaces, so
@@ -21,19 +17,7 @@ import (
 const recordsASecond, recordsAtOnce = 10, 500
 
 // went counts the objects that were deleted with a namespace, by kind.
-type went struct {
-	mu     sync.Mutex
-	counts map[schema.GroupResource]int
-}
-
-func (w *went) add(kind schema.GroupResource) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.counts == nil {
-		w.counts = map[schema.GroupResource]int{}
-	}
-	w.counts[kind]++
-}
+type went map[schema.GroupResource]int
 
 // record reports on the namespace what was deleted with it. An Event about a cluster-scoped object
 // is in the namespace default; in the one that goes none could be created.
@@ -53,29 +37,13 @@ func (p *pass) record() {
 }
 
 // String returns what was deleted, the kinds with most objects first; empty if nothing was.
-func (w *went) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := slices.SortedFunc(maps.Keys(w.counts), func(a, b schema.GroupResource) int {
-		return cmp.Or(w.counts[b]-w.counts[a], cmp.Compare(a.String(), b.String()))
-	})
-	const most = 10
+func (w went) String() string {
 	total := 0
-	var parts []string
-	for n, k := range all {
-		total += w.counts[k]
-		if n < most {
-			parts = append(parts, fmt.Sprintf("%d %s", w.counts[k], k))
-		}
+	for _, n := range w {
+		total += n
 	}
-	if more := len(all) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("objects of %d more kinds", more))
-	}
-	switch total {
-	case 0:
+	if total == 0 {
 		return ""
-	case 1:
-		return "1 object in it was deleted (" + parts[0] + ")"
 	}
-	return fmt.Sprintf("%d objects in it were deleted (%s)", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s deleted (%s)", words.Count(total, "object in it was", "objects in it were"), words.Kinds(w))
 }

@@ -19,11 +19,9 @@ func TestWhatADrainDeletesIsRecorded(t *testing.T) {
 		{map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1, "h": 1, "i": 1, "j": 1, "k": 1, "l": 5},
 			"16 objects in it were deleted (5 l, 1 a, 1 b, 1 c, 1 d, 1 e, 1 f, 1 g, 1 h, 1 i, objects of 2 more kinds)"},
 	} {
-		var w went
+		w := went{}
 		for kind, n := range c.counts {
-			for range n {
-				w.add(schema.GroupResource{Resource: kind})
-			}
+			w[schema.GroupResource{Resource: kind}] = n
 		}
 		if got := w.String(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

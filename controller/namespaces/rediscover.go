@@ -12,15 +12,14 @@ func (d *Drainer) rediscover() {
 	}
 }
 
-// followDiscovery wakes the namespaces that wait for what the cluster serves, after each discovery.
+// followDiscovery wakes the namespaces under way after each discovery: one may wait for what the
+// cluster serves.
 func (d *Drainer) followDiscovery(ctx context.Context) {
 	for {
 		_, _, next := d.Watcher.Discoveries.Since(time.Time{})
 		d.mu.Lock()
-		for name, p := range d.begun {
-			if p.outside {
-				d.wake(name, "the cluster may serve other kinds", 0)
-			}
+		for name := range d.begun {
+			d.wake(name, "the cluster may serve other kinds", 0)
 		}
 		d.mu.Unlock()
 		select {
@@ -29,11 +28,4 @@ func (d *Drainer) followDiscovery(ctx context.Context) {
 		case <-next:
 		}
 	}
-}
-
-// waitsOutside records whether a namespace waits for what the cluster serves.
-func (d *Drainer) waitsOutside(p *progress, yes bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p.outside = yes
 }

@@ -23,7 +23,8 @@ const (
 // sharedLists lists kinds that have few objects for several namespaces at once. One list proves all
 // those namespaces empty that asked before it began. No result is kept after that.
 type sharedLists struct {
-	list func(ctx context.Context, kind schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error
+	list func(ctx context.Context, kind schema.GroupResource, namespace string,
+		each func(*metav1.PartialObjectMetadata)) error
 	// others returns how many other namespaces are likely to want a list soon.
 	others func() int
 
@@ -38,24 +39,31 @@ type sharedList struct {
 	err    error // set before ended is closed
 }
 
-// wish is one namespace's part of a list: keep returns what is kept of each of its objects.
+// keep returns what is kept of an object of a list.
+type keep func(*metav1.PartialObjectMetadata) found
+
+// wish is one namespace's part of a list.
 type wish struct {
 	namespace string
-	keep      func(*metav1.PartialObjectMetadata) found
+	keep      keep
 	items     []found // set before ended is closed
 }
 
 // alone lists live the objects of a kind in a namespace, for that namespace only.
-func (s *sharedLists) alone(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
-	var items []found
-	if err := s.list(ctx, kind, namespace, func(m *metav1.PartialObjectMetadata) { items = append(items, keep(m)) }); err != nil {
+func (s *sharedLists) alone(
+	ctx context.Context, kind schema.GroupResource, namespace string, keep keep,
+) (items []found, err error) {
+	err = s.list(ctx, kind, namespace, func(m *metav1.PartialObjectMetadata) { items = append(items, keep(m)) })
+	if err != nil {
 		return nil, err
 	}
 	return items, nil
 }
 
 // of lists live the objects of a kind in a namespace, by a list that begins after the call.
-func (s *sharedLists) of(ctx context.Context, kind schema.GroupResource, namespace string, keep func(*metav1.PartialObjectMetadata) found) ([]found, error) {
+func (s *sharedLists) of(
+	ctx context.Context, kind schema.GroupResource, namespace string, keep keep,
+) ([]found, error) {
 	w := &wish{namespace: namespace, keep: keep}
 	s.mu.Lock()
 	l := s.next[kind]

@@ -7,8 +7,11 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,6 +52,26 @@ func Count[N int | int32 | int64](n N, one, many string) string {
 		many = one
 	}
 	return fmt.Sprint(n, " ", many)
+}
+
+// Kinds returns how many objects there are of each kind, those of which there are most first, and no
+// more than ten of them.
+func Kinds[K interface {
+	comparable
+	fmt.Stringer
+}](counts map[K]int) string {
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		return cmp.Or(counts[b]-counts[a], cmp.Compare(a.String(), b.String()))
+	})
+	const most = 10
+	var parts []string
+	for _, k := range all[:min(len(all), most)] {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
+	}
+	if more := len(all) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("objects of %d more kinds", more))
+	}
+	return strings.Join(parts, ", ")
 }
 
 var (

@@ -389,12 +389,6 @@ func (c *Cluster) Sent() []apitest.Request {
 	return out
 }
 
-// Hook makes a webhook configuration that is not Weir's.
-func (c *Cluster) Hook(name string) {
-	c.API.Put("validatingwebhookconfigurations", fmt.Sprintf(
-		"{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: %s}}", name))
-}
-
 // Reported are the Events that contain a text.
 func (c *Cluster) Reported(text string) []string {
 	c.mu.Lock()
