@@ -121,17 +121,6 @@ func TestAPatchSaysWhatIsToBeLeft(t *testing.T) {
 	}
 }
 
-func TestACollectionIsDeletedInOneNamespaceInTheBackground(t *testing.T) {
-	e := newAsking(t, nil)
-	sent := e.sent(&apitest.Reply{Code: 200, Body: map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}})
-	if err := e.req.DeleteCollection(t.Context(), fixture.ConfigMaps, "shop"); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff([]apitest.Request{{Method: "DELETE", Path: configMapsPath, Query: "propagationPolicy=Background"}}, *sent); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // Nothing is sent about a kind before it is known in which version it is written, nor when it is
 // not served any more: a path that is guessed would be answered 404, as if the object were gone.
 func TestNothingIsSentAboutAKindThatIsNotServed(t *testing.T) {
@@ -142,8 +131,7 @@ func TestNothingIsSentAboutAKindThatIsNotServed(t *testing.T) {
 		"list": func(c *Client) error {
 			return c.List(t.Context(), ref.Kind, "shop", func(*metav1.PartialObjectMetadata) {})
 		},
-		"delete":           func(c *Client) error { return c.Delete(t.Context(), ref, "Background") },
-		"deletecollection": func(c *Client) error { return c.DeleteCollection(t.Context(), ref.Kind, "shop") },
+		"delete": func(c *Client) error { return c.Delete(t.Context(), ref, "Background") },
 		"patch": func(c *Client) error {
 			return c.Patch(t.Context(), graph.Action{Verb: graph.Release, Object: ref}, "7")
 		},
@@ -286,33 +274,22 @@ func protobuf(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// A list comes in the encoding that costs least, with the labels that decide about waves. An API
-// that does not speak it as it says is listed in JSON, the next time.
-func TestAListIsUnderstoodInEitherEncoding(t *testing.T) {
+// What is not understood is an error, and no list.
+func TestAListInProtobufIsUnderstood(t *testing.T) {
 	whole := protobuf(t)
-	for name, c := range map[string]struct {
-		answer []byte // to who asks for protobuf
-		works  int    // which list
-	}{"protobuf": {whole, 1}, "not understood": {append(bytes.Clone(whole), 0xff), 2}} {
-		var asked []string
-		e := newAsking(t, func(next http.RoundTripper) http.RoundTripper {
+	for understood, answer := range map[bool][]byte{true: whole, false: append(bytes.Clone(whole), 0xff)} {
+		e := newAsking(t, func(http.RoundTripper) http.RoundTripper {
 			return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
-				accept := r.Header.Get("Accept")
-				if asked = append(asked, accept); !strings.HasPrefix(accept, runtime.ContentTypeProtobuf) {
-					return next.RoundTrip(r)
-				}
-				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: io.NopCloser(bytes.NewReader(c.answer))}, nil
+				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}},
+					Body: io.NopCloser(bytes.NewReader(answer))}, nil
 			})
 		})
-		e.api.Put("gadgets", "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: g, namespace: shop, labels: {tier: edge}}}")
-		for n := 1; n <= c.works; n++ {
-			items, err := e.list(t.Context(), fixture.Gadgets, "shop")
-			if (err == nil) != (n == c.works) || err == nil && (len(items) != 1 || items[0].UID != "uid-g" || items[0].Labels["tier"] != "edge") {
-				t.Errorf("%s: list %d: %v, %v", name, n, items, err)
-			}
+		items, err := e.list(t.Context(), fixture.Gadgets, "shop")
+		if (err == nil) != understood {
+			t.Errorf("understood: %t, want %t: %v", err == nil, understood, err)
 		}
-		if len(asked) != c.works {
-			t.Errorf("%s: asked for %q", name, asked)
+		if understood && (len(items) != 1 || items[0].UID != "uid-g" || items[0].Labels["tier"] != "edge") {
+			t.Errorf("listed: %v", items)
 		}
 	}
 }
@@ -399,48 +376,6 @@ func TestAFullObjectHasItsNumbersAsTheyAre(t *testing.T) {
 		e.sent(&apitest.Reply{Code: 200, Body: body})
 		if full, m, err := e.req.GetFull(t.Context(), gadget); err == nil || full != nil || m != nil {
 			t.Errorf("%s: %v, %v", name, full, m)
-		}
-	}
-}
-
-// An API is down when the API server says so of each version in which it may be served: only then
-// nothing can be made of the kind.
-func TestAnAPIIsDownWhenTheAPIServerSaysSo(t *testing.T) {
-	service := func(local bool, available string) *apitest.Reply {
-		spec := map[string]any{"service": map[string]any{"name": "gadgets"}}
-		if local {
-			spec = map[string]any{}
-		}
-		return &apitest.Reply{Code: 200, Body: map[string]any{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "spec": spec,
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Other", "status": "False"}, map[string]any{"type": "Available", "status": available}}}}}
-	}
-	for name, c := range map[string]struct {
-		group    string
-		versions []string
-		replies  map[string]*apitest.Reply
-		down     bool
-		failed   bool
-	}{
-		"it is down":             {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False")}, true, false},
-		"it is available":        {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "True")}, false, false},
-		"it is not known":        {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(false, "Unknown")}, false, false},
-		"the API server's own":   {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": service(true, "False")}, false, false},
-		"one of two is down":     {"example.com", []string{"v1", "v2"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False"), "v2.example.com": service(false, "True")}, false, false},
-		"both are down":          {"example.com", []string{"v1", "v2"}, map[string]*apitest.Reply{"v1.example.com": service(false, "False"), "v2.example.com": service(false, "False")}, true, false},
-		"it cannot be read":      {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": apitest.Refuse(403, "Forbidden", "no")}, false, true},
-		"there is no APIService": {"example.com", []string{"v1"}, nil, false, true},
-		"the answer is mangled":  {"example.com", []string{"v1"}, map[string]*apitest.Reply{"v1.example.com": {Code: 200, Body: []any{1}}}, false, true},
-		"a kind without version": {"example.com", nil, nil, false, false},
-		"the core group":         {"", []string{"v1"}, map[string]*apitest.Reply{"v1.": service(false, "False")}, false, false}, // which the API server serves itself, always
-	} {
-		e := newAsking(t, nil)
-		e.api.Intercept(func(r apitest.Request) *apitest.Reply {
-			name, _ := strings.CutPrefix(r.Path, "/apis/apiregistration.k8s.io/v1/apiservices/")
-			return c.replies[name]
-		})
-		down, err := e.req.Down(t.Context(), graph.Resource{Group: c.group, Resource: "gadgets", Versions: c.versions})
-		if down != c.down || (err != nil) != c.failed {
-			t.Errorf("%s: down: %t, %v", name, down, err)
 		}
 	}
 }

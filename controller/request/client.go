@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,9 +38,6 @@ type Client struct {
 	impatient bool
 	// kinds holds the kind of each resource, and the version in which it is written.
 	kinds *atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]
-	// plain holds the kinds of which a list in protobuf was not understood. They are listed in JSON
-	// from then on.
-	plain *sync.Map
 }
 
 // New returns a Client that sends by httpClient, within the limits of l, and only while h allows
@@ -58,7 +54,7 @@ func New(
 		return nil, fmt.Errorf("make a client for requests: %w", err)
 	}
 	return &Client{client: client, Limiter: l, History: h, metrics: newMetrics(reg),
-		kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}, plain: &sync.Map{}}, nil
+		kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}}, nil
 }
 
 // ForWorkers returns a copy for workers, which have other work than to wait for a failing kind.
@@ -100,11 +96,8 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-const (
-	acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
-		acceptPlainList
-	acceptPlainList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-)
+const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // object addresses a request to one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
@@ -145,7 +138,7 @@ func (r *Client) Send(
 		return err
 	}
 	usual := isLong
-	if verb == "list" || verb == "deletecollection" {
+	if verb == "list" {
 		usual = longIsLong
 	}
 	late := time.AfterFunc(usual, func() { r.Limiter.isLate(place) })

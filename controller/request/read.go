@@ -125,17 +125,13 @@ func (r *Client) listPages(
 }
 
 // listPage reads one page. An answer that breaks off is a failure of the API server. One that
-// cannot be decoded is not; its kind is listed in JSON from then on.
+// cannot be decoded is not.
 func (r *Client) listPage(
 	ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata),
 ) (is metav1.ListMeta, err error) {
-	accept := acceptMetadataList
-	if _, plain := r.plain.Load(kind); plain {
-		accept = acceptPlainList
-	}
 	var misread error
 	err = r.Send(ctx, "list", kind, func(ctx context.Context) error {
-		answer, err := req.SetHeader("Accept", accept).Stream(ctx)
+		answer, err := req.SetHeader("Accept", acceptMetadataList).Stream(ctx)
 		if err != nil {
 			return err
 		}
@@ -145,7 +141,6 @@ func (r *Client) listPage(
 		return in.broke
 	})
 	if err == nil && misread != nil {
-		r.plain.Store(kind, true)
 		err = fmt.Errorf("decode the list: %w", misread)
 	}
 	return is, err

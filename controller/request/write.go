@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -113,15 +112,4 @@ func orNull[T any](list []T) any {
 		return nil
 	}
 	return list
-}
-
-// DeleteCollection deletes all objects of a kind in a namespace, without a list of them.
-func (r *Client) DeleteCollection(ctx context.Context, kind schema.GroupResource, namespace string) error {
-	gv, err := r.versionOf(kind)
-	if err != nil {
-		return err
-	}
-	_, err = r.do(ctx, "deletecollection", kind, collection(r.client.Delete(), gv, kind.Resource, namespace).
-		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
-	return err
 }
