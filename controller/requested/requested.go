@@ -5,11 +5,8 @@
 // So nothing is reported on its word alone. A watch has shown that the object was deleted, the graph
 // has its name, and only the user is as the review said. Proof is the audit log of the API server.
 //
-// Users who may delete in one namespace, or cluster-scoped objects of one kind, may do so often. So
-// each namespace, and each such kind, has its part of what is remembered and reported.
-//
-// Goroutines: none. Locks: one, which is held while maps of bounded size are read; once a minute all
-// of them are.
+// Goroutines: none. Locks: one, which is held while a map of bounded size is read; once a minute all
+// of it is.
 package requested
 
 import (
@@ -32,8 +29,6 @@ import (
 )
 
 const (
-	// mostParts is how many origins have a part at the same time.
-	mostParts = 1000
 	// remembered is how long a request is remembered. The API server gives up on a DELETE after 34 s
 	// (RB 6.18).
 	remembered = time.Minute
@@ -43,8 +38,6 @@ const (
 	// EventsASecond and eventsAtOnce limit the requests that are remembered, and so the Events.
 	EventsASecond = 10
 	eventsAtOnce  = 500
-	// ofPartASecond and ofPartAtOnce limit those of one part.
-	ofPartASecond, ofPartAtOnce = 1, 50
 )
 
 // namespaces take their content along, whether or not anything depends on them.
@@ -57,23 +50,9 @@ type Record struct {
 	open       atomic.Int64 // how many are remembered, mostly 0
 	unreported prometheus.Counter
 
-	mu    sync.Mutex
-	say   func(v graph.View, text string) // nil: nothing is reported or remembered
-	of    map[types.UID]*request
-	parts map[origin]*rate.Limiter // the limit of each origin
-}
-
-// origin is the namespace of objects, or the kind of cluster-scoped ones. Each has a part.
-type origin struct {
-	namespace string
-	kind      schema.GroupResource // of cluster-scoped objects only
-}
-
-func originOf(v graph.View) origin {
-	if v.Namespace != "" {
-		return origin{namespace: v.Namespace}
-	}
-	return origin{kind: v.Kind}
+	mu  sync.Mutex
+	say func(v graph.View, text string) // nil: nothing is reported or remembered
+	of  map[types.UID]*request
 }
 
 // request is who requested the deletion of one object.
@@ -87,10 +66,11 @@ type request struct {
 // New returns a Record that reports nothing before Tell. find finds an object in the graph.
 func New(find func(types.UID) (graph.View, bool)) *Record {
 	return &Record{
-		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{}, parts: map[origin]*rate.Limiter{},
+		find: find, limit: rate.NewLimiter(EventsASecond, eventsAtOnce), of: map[types.UID]*request{},
 		unreported: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_deletion_requests_unreported_total",
-			Help: "Reviews of DELETE requests, for objects with dependents and for namespaces, that no Event reports because there were too many at once.",
+			Help: "Reviews of DELETE requests, for objects with dependents and for namespaces, " +
+				"that no Event reports because there were too many at once.",
 		}),
 	}
 }
@@ -124,7 +104,7 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 	}
 	one := r.of[uid]
 	if one == nil || time.Since(one.at) > remembered { // or the earlier request has failed
-		if !r.allowLocked(originOf(v)) {
+		if !r.limit.Allow() {
 			r.unreported.Inc()
 			return
 		}
@@ -135,19 +115,6 @@ func (r *Record) Saw(uid types.UID, user, how string) {
 	if !slices.Contains(one.users, user) && len(one.users) < mostUsers {
 		one.users, one.how = append(one.users, user), how
 	}
-}
-
-// allowLocked reports whether one more request may be remembered.
-func (r *Record) allowLocked(from origin) bool {
-	part := r.parts[from]
-	if part == nil {
-		if len(r.parts) >= mostParts {
-			return false
-		}
-		part = rate.NewLimiter(ofPartASecond, ofPartAtOnce)
-		r.parts[from] = part
-	}
-	return part.Allow() && r.limit.Allow()
 }
 
 // Deleted is called with each object that a watch has shown to terminate, or to be gone.
@@ -179,13 +146,12 @@ func (r *Record) Run(ctx context.Context) error {
 	}
 }
 
-// forget drops old requests, and the limits of origins that have used nothing of them lately.
+// forget drops old requests.
 func (r *Record) forget(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.of, func(_ types.UID, one *request) bool { return now.Sub(one.at) > remembered })
 	r.open.Store(int64(len(r.of)))
-	maps.DeleteFunc(r.parts, func(_ origin, part *rate.Limiter) bool { return part.TokensAt(now) >= ofPartAtOnce })
 }
 
 // String returns the users. If there are several it is not known whose request it was.

@@ -1,7 +1,6 @@
 package requested
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,9 +25,6 @@ func recording(t *testing.T, dependents int) (r *Record, told *[]string) {
 	r = New(func(uid types.UID) (graph.View, bool) {
 		kind, _, _ := strings.Cut(string(uid), "-")
 		v := graph.View{Ref: graph.Ref{Kind: schema.GroupResource{Resource: kind}, Namespace: "shop", Name: string(uid), UID: uid}, Dependents: dependents}
-		if _, number, ok := strings.Cut(kind, "@"); ok { // in a namespace of that number, or in none
-			v.Namespace = strings.TrimSuffix("shop"+number, "shop")
-		}
 		return v, kind != "unknown"
 	})
 	r.Tell(func(v graph.View, text string) { *told = append(*told, v.Name+": "+text) })
@@ -97,10 +93,7 @@ func TestOnlyWhatTakesOthersAlongIsTold(t *testing.T) {
 func TestRequestsAreRememberedInABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, told := recording(t, 1)
-		const namespaces = 20 // of which none reaches its own bounds
-		uid := func(name string, i int) types.UID {
-			return types.UID(fmt.Sprintf("configmaps@%d-%s-%d", i%namespaces, name, i))
-		}
+		uid := func(name string, i int) types.UID { return types.UID(fmt.Sprintf("configmaps-%s-%d", name, i)) }
 		saw := func(name string, n int) {
 			for i := range n {
 				r.Saw(uid(name, i), strings.Repeat("ä", 10_000), "Background")
@@ -134,82 +127,16 @@ func TestRequestsAreRememberedInABound(t *testing.T) {
 	})
 }
 
-// TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported: who may delete in one namespace, or
-// objects of one kind, could hide else who deleted elsewhere.
-func TestManyDeletesInOnePlaceKeepNoOtherFromBeingReported(t *testing.T) {
-	for name, prefix := range map[string]string{"a namespace": "configmaps@1", "a kind without namespaces": "nodes@"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, told := recording(t, 1)
-				const deletes = 3000
-				for i := range deletes {
-					uid := types.UID(fmt.Sprintf("%s-%d", prefix, i))
-					r.Saw(uid, "eve", "Background")
-					r.Deleted(uid)
-				}
-				if n := len(*told); n != ofPartAtOnce {
-					t.Errorf("%d Events at once, want %d", n, ofPartAtOnce)
-				}
-				for i := range deletes { // and nothing comes of these
-					r.Saw(types.UID(fmt.Sprintf("%s-refused-%d", prefix, i)), "eve", "Background")
-				}
-				if len(r.of) != 0 {
-					t.Errorf("%d more requests are remembered", len(r.of))
-				}
-				*told = nil
-				for _, uid := range []types.UID{"configmaps@2-1", "volumes@-1", "namespaces@-1"} {
-					r.Saw(uid, "anna", "Background")
-					r.Deleted(uid)
-				}
-				if len(*told) != 3 {
-					t.Errorf("reported of what was deleted elsewhere: %q", *told)
-				}
-			})
-		})
-	}
-}
-
-// TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt: else a process would hold something of each
-// namespace that there ever was.
-func TestNamespacesHaveTheirPartForAsLongAsTheyNeedIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := recording(t, 1)
-		var running sync.WaitGroup
-		ctx, end := context.WithCancel(t.Context())
-		running.Go(func() { _ = r.Run(ctx) })
-		for i := range 2 * mostParts {
-			uid := types.UID(fmt.Sprintf("configmaps@%d-1", i))
-			r.Saw(uid, "anna", "Background")
-			r.Deleted(uid)
-		}
-		parts := func() int {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return len(r.parts)
-		}
-		if n := parts(); n != mostParts {
-			t.Errorf("%d namespaces have a part, want %d", n, mostParts)
-		}
-		<-time.After(2*remembered + time.Second)
-		synctest.Wait()
-		if n := parts(); n != 0 {
-			t.Errorf("%d namespaces still have a part", n)
-		}
-		end()
-		running.Wait()
-	})
-}
-
 // TestNothingIsRememberedWhereNothingIsReported: a process that writes no Events keeps nothing of
 // what it is asked.
 func TestNothingIsRememberedWhereNothingIsReported(t *testing.T) {
 	r, _ := recording(t, 1)
 	r.Tell(nil)
-	for i := range 2 * mostParts {
+	for i := range 2 * eventsAtOnce {
 		r.Saw(types.UID(fmt.Sprintf("configmaps-%d", i)), "anna", "Background")
 	}
-	if len(r.of) != 0 || len(r.parts) != 0 || unreported(t, r) != 0 {
-		t.Errorf("%d requests of %d places are remembered, %v count as not told of", len(r.of), len(r.parts), unreported(t, r))
+	if len(r.of) != 0 || unreported(t, r) != 0 {
+		t.Errorf("%d requests are remembered, %v count as not told of", len(r.of), unreported(t, r))
 	}
 	r.Deleted("configmaps-1") // and has nothing to call
 }
@@ -227,39 +154,6 @@ func TestWhatIsBeingDeletedWasAskedForBefore(t *testing.T) {
 	if len(told) != 0 || len(r.of) != 0 {
 		t.Errorf("told %q", told)
 	}
-}
-
-// TestEventsAreWrittenAgainAsTimePasses: one a second for a place that has used up its own, and for
-// all together no more than theirs.
-func TestEventsAreWrittenAgainAsTimePasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, told := recording(t, 1)
-		deleted := func(place, n int, name string) {
-			for i := range n {
-				uid := types.UID(fmt.Sprintf("configmaps@%d-%s-%d", place, name, i))
-				r.Saw(uid, "anna", "Background")
-				r.Deleted(uid)
-			}
-		}
-		deleted(1, 2*ofPartAtOnce, "first")
-		*told = nil
-		<-time.After(3 * time.Second)
-		deleted(1, 20, "second")
-		if len(*told) != 3*ofPartASecond {
-			t.Errorf("%d Events in three seconds, want %d", len(*told), 3*ofPartASecond)
-		}
-		for place := range 2 * eventsAtOnce / ofPartAtOnce { // all that there is for all
-			deleted(100+place, ofPartAtOnce, "third")
-		}
-		*told = nil
-		<-time.After(2 * time.Second)
-		for place := range 100 {
-			deleted(1000+place, 1, "fourth")
-		}
-		if len(*told) != 2*EventsASecond {
-			t.Errorf("%d Events of all places in two seconds, want %d", len(*told), 2*EventsASecond)
-		}
-	})
 }
 
 // TestNamesAreCutBetweenLetters: a user's name is whatever an authenticator makes of it.
@@ -286,7 +180,7 @@ func TestReviewsAndWatchesAtTheSameTime(t *testing.T) {
 	for place := range places {
 		running.Go(func() {
 			for i := range each {
-				uid := types.UID(fmt.Sprintf("configmaps@%d-%d", place, i))
+				uid := types.UID(fmt.Sprintf("configmaps-%d-%d", place, i))
 				r.Saw(uid, "anna", "Background")
 				running.Go(func() { r.Deleted(uid) })
 				r.Deleted(uid)
