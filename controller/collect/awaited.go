@@ -2,12 +2,10 @@ package collect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
@@ -63,7 +61,7 @@ func (w *Workers) awaits(ctx context.Context, c graph.Claim, since time.Time) er
 	}
 }
 
-// readOwner reads an owner live.
+// readOwner reads an owner live. What is known then is remembered; that a read failed is not.
 func (w *Workers) readOwner(ctx context.Context, c graph.Claim) answer {
 	said := answer{at: time.Now()}
 	gv, err := schema.ParseGroupVersion(c.APIVersion)
@@ -75,28 +73,18 @@ func (w *Workers) readOwner(ctx context.Context, c graph.Claim) answer {
 	if c.Namespaced {
 		namespace = c.Namespace
 	}
-	said.err = w.goneOrAwaits(ctx, gv, c.Resource, namespace, c.Name, c.UID)
-	if said.err == nil || errors.Is(said.err, request.ErrOwnerChanged) {
-		w.awaited.Add(c.UID, said, awaitedFor-time.Since(said.at))
-	}
-	return said
-}
-
-// goneOrAwaits reads an owner live. It returns nil if the owner is gone or waits for its
-// dependents, and request.ErrOwnerChanged if neither is so.
-func (w *Workers) goneOrAwaits(
-	ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace, name string, uid types.UID,
-) error {
-	live, err := w.requester.Get(ctx, gv, kind.Resource, namespace, name)
+	live, err := w.Requester.Get(ctx, gv, c.Resource.Resource, namespace, c.Name)
 	switch {
-	case request.NoSuchObject(err, kind, name), err == nil && live.UID != uid:
-		return nil
+	case request.NoSuchObject(err, c.Resource, c.Name), err == nil && live.UID != c.UID:
 	case request.IsBusy(err): // not wrapped: it is the owner's kind that is put off, not the object's
-		return fmt.Errorf("read the owner %s %q: %s", kind, name, err.Error())
+		said.err = fmt.Errorf("read the owner %s %q: %s", c.Resource, c.Name, err.Error())
+		return said
 	case err != nil:
-		return fmt.Errorf("read the owner %s %q: %w", kind, name, err)
-	case !w.store.Awaits(kind, live):
-		return fmt.Errorf("the owner %s %q: %w", kind, name, request.ErrOwnerChanged)
+		said.err = fmt.Errorf("read the owner %s %q: %w", c.Resource, c.Name, err)
+		return said
+	case !w.Store.Awaits(c.Resource, live):
+		said.err = fmt.Errorf("the owner %s %q: %w", c.Resource, c.Name, request.ErrOwnerChanged)
 	}
-	return nil
+	w.awaited.Add(c.UID, said, awaitedFor-time.Since(said.at))
+	return said
 }

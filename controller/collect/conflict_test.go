@@ -53,61 +53,6 @@ func (e *edge) write(ctx context.Context, name string) {
 
 const withForeground = `{apiVersion: v1, kind: ConfigMap, metadata: {name: boss, namespace: shop, finalizers: [foregroundDeletion], deletionTimestamp: "2000-01-01T00:00:00Z"}}`
 
-// TestObjectThatIsWrittenAllTheTimeIsDeleted: each request is too late for the resourceVersion that
-// was read before it.
-func TestObjectThatIsWrittenAllTheTimeIsDeleted(t *testing.T) {
-	for name, tc := range map[string]struct {
-		during func(*edge)
-		gone   bool
-	}{
-		"when its owner is gone": {
-			during: func(e *edge) { e.api.Remove(key(fixture.ConfigMaps, "boss")) }, gone: true,
-		},
-		"when its owner waits for it": {
-			during: func(e *edge) { e.api.Put("configmaps", withForeground) }, gone: true,
-		},
-		// The graph was told wrong. What a resourceVersion would have to prove is looked at.
-		"but not while its owner is there": {
-			during: func(e *edge) { e.store.Apply(graph.Gone{Kind: fixture.ConfigMaps, UID: "uid-boss"}) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := newEdge(t, far(15*time.Millisecond))
-				e.put(fixture.ConfigMaps, "boss")
-				e.put(fixture.ConfigMaps, "leaf", "ConfigMap/boss")
-				e.run(4, func(ctx context.Context) {
-					ctx, stop := context.WithCancel(ctx)
-					written := make(chan struct{})
-					go func() { e.write(ctx, "leaf"); close(written) }()
-					<-time.After(time.Second)
-					e.api.Requests()
-					tc.during(e)
-					<-time.After(5 * time.Second)
-					sent := 0
-					for _, r := range e.api.Requests() {
-						if !strings.HasSuffix(r.Path, "/leaf") || strings.Contains(r.Body, "annotations") {
-							continue
-						}
-						sent++
-						if !tc.gone && r.Method == http.MethodDelete && !strings.Contains(r.Body, "resourceVersion") {
-							t.Errorf("sent without a resourceVersion: %s", r)
-						}
-					}
-					if gone := len(e.there(fixture.ConfigMaps, "leaf")) == 0; gone != tc.gone {
-						t.Errorf("gone after 5 s: %t, want %t; %d requests", gone, tc.gone, sent)
-					}
-					if tc.gone && sent > 20 {
-						t.Errorf("%d requests about one object", sent)
-					}
-					stop()
-					<-written
-				})
-			})
-		})
-	}
-}
-
 // TestConflictThatAWebhookChoseIsARefusal: it says nothing about resourceVersions, so there is
 // nothing to read again, and a delete without one would only be refused once more.
 func TestConflictThatAWebhookChoseIsARefusal(t *testing.T) {

@@ -55,7 +55,7 @@ func (c *coOwners) run(ctx context.Context) {
 // lookCoOwner carries out a lookup of low priority, if it is still to be done. If not, the object
 // has been queued again.
 func (w *Workers) lookCoOwner(ctx context.Context, uid types.UID) {
-	if a := w.store.DecideLow(uid); a.Verb == graph.Lookup {
+	if a := w.Store.DecideLow(uid); a.Verb == graph.Lookup {
 		w.look(ctx, a)
 	}
 }

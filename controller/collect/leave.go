@@ -20,11 +20,11 @@ const firstTry = 2 * time.Second
 // is an object that is to be released anyway, which the other may take for garbage. While the
 // object stays it is checked again, each time after as long as it has been garbage.
 func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
-	if a.Verb == graph.Lookup || a.Kept != "" || a.Verb == graph.Delete && w.brake != nil && w.brake.Proceeds(a) {
+	if a.Verb == graph.Lookup || a.Kept != "" || a.Verb == graph.Delete && w.Brake != nil && w.Brake.Proceeds(a) {
 		return false
 	}
 	uid := a.Object.UID
-	if !w.guards(a.Object.Kind) {
+	if !w.Guards(a.Object.Kind) {
 		w.done(uid)
 		return true
 	}
@@ -41,11 +41,11 @@ func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
 	if a.Verb == graph.Release {
 		return false
 	}
-	err := w.requester.TryDelete(ctx, a.Object, a.Propagation)
+	err := w.Requester.TryDelete(ctx, a.Object, a.Propagation)
 	if why, protected := request.Protected(err); protected {
-		w.store.Apply(graph.Protected{Object: a.Object, Why: why})
+		w.Store.Apply(graph.Protected{Object: a.Object, Why: why})
 	} else if err != nil {
-		w.log.V(1).Info("could not try whether a policy protects the object", "object", a.Object.String(), "uid", uid,
+		w.Log.V(1).Info("could not try whether a policy protects the object", "object", a.Object.String(), "uid", uid,
 			"err", err.Error())
 	}
 	w.queue.AddAfter(uid, min(age, mostBackoff))

@@ -48,7 +48,7 @@ func TestWhatHappensBeforeTheAnswerIsSeenTo(t *testing.T) {
 		e.put(fixture.ConfigMaps, "boss")
 		e.put(fixture.ConfigMaps, "first")
 		e.put(fixture.ConfigMaps, "kept", "ConfigMap/first", "ConfigMap/boss")
-		e.work.beside, e.work.guards = true, func(schema.GroupResource) bool { return true }
+		e.work.Beside, e.work.Guards = true, func(schema.GroupResource) bool { return true }
 		e.run(1, func(context.Context) {
 			e.api.Remove(key(fixture.ConfigMaps, "first"))
 			<-time.After(10 * time.Minute)
@@ -83,7 +83,7 @@ func TestWhatAPolicyProtectsIsReleased(t *testing.T) {
 				e.put(fixture.ConfigMaps, "boss")
 				e.put(fixture.ConfigMaps, "kept", "ConfigMap/boss")
 				e.put(fixture.Secrets, "free", "ConfigMap/boss")
-				e.work.beside, e.work.guards = beside, func(kind schema.GroupResource) bool { return kind == fixture.ConfigMaps }
+				e.work.Beside, e.work.Guards = beside, func(kind schema.GroupResource) bool { return kind == fixture.ConfigMaps }
 				e.run(1, func(context.Context) {
 					e.api.Remove(key(fixture.ConfigMaps, "boss"))
 					<-time.After(10 * time.Minute)

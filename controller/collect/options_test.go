@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
 
@@ -82,32 +81,32 @@ func TestWhoDeletesWhat(t *testing.T) {
 	}{
 		"alone": {func(*Workers, *watchers) {}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"},
 			nil, nil},
-		"nothing is sent in shadow mode but lookups": {func(w *Workers, s *watchers) { w.shadow = s }, []string{"GET never"},
+		"nothing is sent in shadow mode but lookups": {func(w *Workers, s *watchers) { w.Shadow = s }, []string{"GET never"},
 			[]string{"delete asked", "delete inferred", "look inferred", "release freed"}, nil},
 		"what others delete is theirs": {func(w *Workers, _ *watchers) {
-			w.others = func(ref graph.Ref, _ bool) bool { return ref.Name == "asked" }
+			w.Others = func(ref graph.Ref, _ bool) bool { return ref.Name == "asked" }
 		}, []string{"DELETE inferred", "GET never", "PATCH freed"}, nil, nil},
 		"a brake holds what is inferred": {func(w *Workers, s *watchers) {
-			w.brake, s.allows = s, refuse
+			w.Brake, s.allows = s, refuse
 		}, []string{"DELETE asked", "GET never", "PATCH freed"}, nil, []string{"asked"}},
 		"a brake lets it go": {func(w *Workers, s *watchers) {
-			w.brake, s.allows = s, func(graph.Action) (bool, time.Duration) { return true, 0 }
+			w.Brake, s.allows = s, func(graph.Action) (bool, time.Duration) { return true, 0 }
 		}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, []string{"asked", "inferred"}},
 		"a brake lets it go a minute later": {func(w *Workers, s *watchers) {
 			begins := time.Now().Add(time.Minute)
-			w.brake, s.allows = s, func(graph.Action) (bool, time.Duration) {
+			w.Brake, s.allows = s, func(graph.Action) (bool, time.Duration) {
 				return !time.Now().Before(begins), time.Until(begins)
 			}
 		}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, []string{"asked", "inferred"}},
 		"beside another collector only lookups are sent": {func(w *Workers, s *watchers) {
-			w.beside, w.brake, s.allows = true, s, refuse
+			w.Beside, w.Brake, s.allows = true, s, refuse
 		}, []string{"GET never"}, nil, nil},
 		"and what a person lets go is deleted": {func(w *Workers, s *watchers) {
-			w.beside, w.brake, s.proceeds = true, s, map[string]bool{"asked": true, "inferred": true, "freed": true}
+			w.Beside, w.Brake, s.proceeds = true, s, map[string]bool{"asked": true, "inferred": true, "freed": true}
 			s.allows = func(graph.Action) (bool, time.Duration) { return true, 0 }
 		}, []string{"DELETE inferred", "GET never"}, nil, []string{"inferred"}},
 		"and what the brake alone would allow is not": {func(w *Workers, s *watchers) {
-			w.beside, w.brake, s.allows = true, s, func(graph.Action) (bool, time.Duration) { return true, 0 }
+			w.Beside, w.Brake, s.allows = true, s, func(graph.Action) (bool, time.Duration) { return true, 0 }
 		}, []string{"GET never"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,49 +276,4 @@ func (e *edge) observe(apiVersion, kind string, owners ...string) {
 			UID: fixture.UIDOf(name)})
 	}
 	e.store.Apply(graph.Observed{Object: o})
-}
-
-// TestOwnersThatCannotBeReadProveNothing: a delete without a resourceVersion rests on live reads of
-// each of them.
-func TestOwnersThatCannotBeReadProveNothing(t *testing.T) {
-	for name, c := range map[string]struct {
-		owners []string
-		change func(*edge)
-		want   bool
-	}{
-		"gone":        {[]string{"ConfigMap/boss"}, func(*edge) {}, true},
-		"it is there": {[]string{"ConfigMap/boss"}, func(e *edge) { e.put(fixture.ConfigMaps, "boss") }, false},
-		"another has its name": {[]string{"ConfigMap/boss"}, func(e *edge) {
-			e.api.Put("configmaps", `{apiVersion: v1, kind: ConfigMap, metadata: {name: boss, namespace: shop, uid: other}}`)
-		}, true},
-		"it waits for its dependents": {[]string{"ConfigMap/boss"}, func(e *edge) {
-			e.api.Put("configmaps", withForeground)
-		}, true},
-		"one of two is there": {[]string{"ConfigMap/boss", "ConfigMap/other"}, func(e *edge) {
-			e.put(fixture.ConfigMaps, "other")
-		}, false},
-		"it cannot be read": {[]string{"ConfigMap/boss"}, func(e *edge) {
-			e.api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
-		}, false},
-		"its kind is not known":          {[]string{"Nothing/boss"}, func(*edge) {}, false},
-		"it has as many as are read":     {numbered("ConfigMap/boss", mostOwnersRead), func(*edge) {}, true},
-		"it has more than are ever read": {numbered("ConfigMap/boss", mostOwnersRead+1), func(*edge) {}, false},
-		"the object itself is not there": {nil, nil, false},
-		"its version cannot be a version": {[]string{"ConfigMap/boss"}, func(e *edge) {
-			e.observe("a/b/c", "ConfigMap", "boss")
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := newEdge(t, nil)
-			defer e.work.Close()
-			if c.change != nil {
-				e.observe("v1", "", c.owners...)
-				c.change(e)
-			}
-			ref := graph.Ref{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "leaf", UID: "leaf"}
-			if got := e.work.ownersGone(t.Context(), ref); got != c.want {
-				t.Errorf("gone: %t, want %t", got, c.want)
-			}
-		})
-	}
 }

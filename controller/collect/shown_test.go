@@ -16,7 +16,7 @@ func TestOrphaningOwnerStaysUntilWatchesHaveShownEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEdge(t, nil)
 		var shown atomic.Bool
-		e.work.shown = func(graph.Ref) bool { return shown.Load() }
+		e.work.Shown = func(graph.Ref) bool { return shown.Load() }
 		e.run(1, func(context.Context) {
 			for name, finalizer := range map[string]string{"orphan": "orphan", "fg": "foregroundDeletion"} {
 				e.api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: shop, "+

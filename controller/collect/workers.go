@@ -60,23 +60,14 @@ type Options struct {
 
 // Workers take dirty objects from the queue and do for each the one thing that the graph says.
 type Workers struct {
-	store     *follow.Store
-	requester *request.Client
-	reporter  *events.Reporter
-	metrics   *metrics
-	log       logr.Logger
-	queue     workqueue.TypedRateLimitingInterface[types.UID]
-	ages      ages
-	coOwners  *coOwners
-	reads     singleflight.Group    // of owners that await objects; see stillAwaited
-	awaited   *cache.LRUExpireCache // recent answers about them
-	cascades  *cascades
-	others    func(ref graph.Ref, awaited bool) bool
-	beside    bool
-	guards    func(schema.GroupResource) bool
-	shown     func(graph.Ref) bool
-	shadow    Shadow
-	brake     Brake
+	Options
+	metrics  *metrics
+	queue    workqueue.TypedRateLimitingInterface[types.UID]
+	ages     ages
+	coOwners *coOwners
+	reads    singleflight.Group    // of owners that await objects; see stillAwaited
+	awaited  *cache.LRUExpireCache // recent answers about them
+	cascades *cascades
 }
 
 // Brake limits what is deleted by inference.
@@ -97,19 +88,16 @@ type Shadow interface {
 
 // New returns Workers that do not run yet.
 func New(o Options) *Workers {
-	w := &Workers{
-		store: o.Store, requester: o.Requester.ForWorkers(), reporter: o.Reporter, metrics: newMetrics(o.Registry),
-		log: o.Log, others: o.Others, beside: o.Beside, guards: o.Guards, shown: o.Shown, shadow: o.Shadow,
-		brake: o.Brake,
+	w := &Workers{Options: o, metrics: newMetrics(o.Registry)}
+	w.Requester = o.Requester.ForWorkers()
+	if w.Guards == nil {
+		w.Guards = func(schema.GroupResource) bool { return false }
 	}
-	if w.guards == nil {
-		w.guards = func(schema.GroupResource) bool { return false }
+	if w.Shown == nil {
+		w.Shown = func(graph.Ref) bool { return true }
 	}
-	if w.shown == nil {
-		w.shown = func(graph.Ref) bool { return true }
-	}
-	if w.others == nil {
-		w.others = func(graph.Ref, bool) bool { return false }
+	if w.Others == nil {
+		w.Others = func(graph.Ref, bool) bool { return false }
 	}
 	w.ages.of = map[types.UID]age{}
 	w.queue = newQueue(newLanes(w.ages.ending))
@@ -148,7 +136,7 @@ func (w *Workers) Close() {
 
 // Run works with n goroutines until ctx ends, and joins them.
 func (w *Workers) Run(ctx context.Context, n int) {
-	w.store.Lead(func(ending, rest []types.UID) {
+	w.Store.Lead(func(ending, rest []types.UID) {
 		w.ages.begin(ending, rest)
 		for _, uid := range ending {
 			w.queue.Add(uid)
@@ -176,30 +164,30 @@ func (w *Workers) recheck(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			w.store.Apply(graph.Recheck{Round: round})
+			w.Store.Apply(graph.Recheck{Round: round})
 		}
 	}
 }
 
 func (w *Workers) work(ctx context.Context, uid types.UID) {
-	ctx = w.requester.History.Mark(ctx)
-	a := w.store.Decide(uid)
-	if w.shadow != nil {
-		w.shadow.Decided(uid, a)
+	ctx = w.Requester.History.Mark(ctx)
+	a := w.Store.Decide(uid)
+	if w.Shadow != nil {
+		w.Shadow.Decided(uid, a)
 		if a.Request() && a.Verb != graph.Lookup {
 			w.done(uid)
 			return
 		}
 	}
-	if w.beside && !w.concerns(a) {
+	if w.Beside && !w.concerns(a) {
 		w.done(uid)
 		return
 	}
-	if !w.beside {
-		w.reporter.Decided(a)
+	if !w.Beside {
+		w.Reporter.Decided(a)
 	}
-	if a.Verb == graph.Delete && w.others(a.Object, a.Awaited) {
-		w.log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
+	if a.Verb == graph.Delete && w.Others(a.Object, a.Awaited) {
+		w.Log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		w.done(uid)
 		return
 	}
@@ -211,17 +199,17 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 		w.queue.AddAfter(uid, untilShown)
 		return
 	}
-	if w.beside && w.leaves(ctx, a) {
+	if w.Beside && w.leaves(ctx, a) {
 		return
 	}
 	switch a.Verb {
 	case graph.Keep, graph.Wait:
-		if log := w.log.V(1); a.Object.UID != "" && log.Enabled() {
+		if log := w.Log.V(1); a.Object.UID != "" && log.Enabled() {
 			log.Info("nothing to do", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		}
 		w.done(uid)
 		if a.Unseen != "" {
-			if said, again := w.reporter.Held(a); !said {
+			if said, again := w.Reporter.Held(a); !said {
 				w.queue.AddAfter(uid, again)
 			}
 		}
@@ -230,9 +218,9 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	default:
 		err := w.request(ctx, a)
 		if request.IsBusy(err) {
-			w.log.V(1).Info("put off: requests about its kind fail, hang or are throttled",
+			w.Log.V(1).Info("put off: requests about its kind fail, hang or are throttled",
 				"object", a.Object.String(), "uid", uid, "why", a.Why, "err", err.Error())
-			w.requester.Limiter.PutOff(a.Object.Kind, uid)
+			w.Requester.Limiter.PutOff(a.Object.Kind, uid)
 			return
 		}
 		w.settle(ctx, a, err)
@@ -247,19 +235,19 @@ func (w *Workers) unshown(a graph.Action) bool {
 	if !goes && a.Verb != graph.Wait {
 		return false
 	}
-	v, known := w.store.Find(a.Object.UID)
-	return known && v.Orphaning && !w.shown(a.Object) && goes
+	v, known := w.Store.Find(a.Object.UID)
+	return known && v.Orphaning && !w.Shown(a.Object) && goes
 }
 
 // concerns reports whether an action is Weir's beside another collector: to look owners up, to
 // count or delete what goes by inference, and to release what a policy protects or a person keeps.
 func (w *Workers) concerns(a graph.Action) bool {
-	guarded := w.guards(a.Object.Kind)
+	guarded := w.Guards(a.Object.Kind)
 	switch a.Verb {
 	case graph.Lookup:
-		return !a.LowPriority && (w.brake != nil || guarded)
+		return !a.LowPriority && (w.Brake != nil || guarded)
 	case graph.Delete:
-		return guarded || w.brake != nil && a.Inferred.Conclusion != graph.Asked
+		return guarded || w.Brake != nil && a.Inferred.Conclusion != graph.Asked
 	case graph.Release:
 		return guarded || a.Kept != ""
 	default:
@@ -269,10 +257,10 @@ func (w *Workers) concerns(a graph.Action) bool {
 
 // held reports whether the brake holds an object.
 func (w *Workers) held(a graph.Action) bool {
-	if a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked || w.brake == nil {
+	if a.Verb != graph.Delete || a.Inferred.Conclusion == graph.Asked || w.Brake == nil {
 		return false
 	}
-	yes, again := w.brake.Allows(a)
+	yes, again := w.Brake.Allows(a)
 	if yes {
 		return false
 	}
@@ -280,7 +268,7 @@ func (w *Workers) held(a graph.Action) bool {
 		w.queue.AddAfter(a.Object.UID, again)
 		return true
 	}
-	w.log.V(1).Info("held by the brake", "object", a.Object.String(), "uid", a.Object.UID,
+	w.Log.V(1).Info("held by the brake", "object", a.Object.String(), "uid", a.Object.UID,
 		"why", a.Why, "inferred", a.Inferred.String())
 	return true
 }
@@ -298,18 +286,18 @@ func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 	}
 	w.look(ctx, a)
 	w.queue.Forget(uid)
-	if _, there := w.store.Find(uid); !there {
+	if _, there := w.Store.Find(uid); !there {
 		w.done(uid) // it went meanwhile, and the answer does not queue it
 	}
 }
 
 // look answers the claim of an action by a live read.
 func (w *Workers) look(ctx context.Context, a graph.Action) {
-	answer, reason := w.requester.Lookup(ctx, a.Claim)
+	answer, reason := w.Requester.Lookup(ctx, a.Claim)
 	w.metrics.looked(a, answer)
-	w.log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name,
+	w.Log.V(1).Info("looked", "object", a.Object.String(), "owner", a.Claim.Name,
 		"answer", answer.String(), "reason", reason)
-	w.store.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: answer, Reason: reason})
+	w.Store.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: answer, Reason: reason})
 }
 
 func (w *Workers) send(ctx context.Context, a graph.Action, version string) error {
@@ -318,43 +306,43 @@ func (w *Workers) send(ctx context.Context, a graph.Action, version string) erro
 		lag := time.Since(since)
 		ref := a.Object
 		ref.ResourceVersion = version
-		err := w.requester.Delete(ctx, ref, a.Propagation)
+		err := w.Requester.Delete(ctx, ref, a.Propagation)
 		if known && !request.IsBusy(err) {
 			w.metrics.lag.Observe(lag.Seconds())
 		}
 		return err
 	}
-	return w.requester.Patch(ctx, a, version)
+	return w.Requester.Patch(ctx, a, version)
 }
 
 // settle handles the outcome of a request.
 func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 	uid := a.Object.UID
-	log := w.log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
+	log := w.Log.WithValues("object", a.Object.String(), "uid", uid, "why", a.Why)
 	outcome := request.OutcomeAbout(a.Object, err)
 	w.metrics.acted(a, outcome)
 	switch outcome {
 	case request.OK:
-		w.store.Accepted(a)
+		w.Store.Accepted(a)
 		if a.Verb == graph.Delete {
 			log = log.WithValues("root", w.cascades.collected(a).String())
-			if w.brake != nil {
-				w.brake.Deleted(a)
+			if w.Brake != nil {
+				w.Brake.Deleted(a)
 			}
 		}
 		log.Info(doing[a.Verb], "propagation", a.Propagation)
-		w.reporter.Succeeded(a)
+		w.Reporter.Succeeded(a)
 		if a.Kept != "" {
 			w.metrics.kept.Inc()
-			w.reporter.Kept(a)
+			w.Reporter.Kept(a)
 		}
 		w.done(uid)
 	case request.Stale, request.Gone:
 		log.V(1).Info("view was old, deciding again", "action", a.Verb.String(), "outcome", outcome)
 		// The watch is given a moment to bring what has happened.
-		if history := w.store.History(); w.queue.NumRequeues(uid) > 0 && w.requester.IsGone(ctx, a.Object) {
+		if history := w.Store.History(); w.queue.NumRequeues(uid) > 0 && w.Requester.IsGone(ctx, a.Object) {
 			log.Info("object is gone, and its watch did not say so", "action", a.Verb.String(), "outcome", outcome)
-			w.store.Apply(graph.NotFound{Kind: a.Object.Kind, UID: uid, History: history})
+			w.Store.Apply(graph.NotFound{Kind: a.Object.Kind, UID: uid, History: history})
 			w.done(uid)
 			return
 		}
@@ -366,14 +354,14 @@ func (w *Workers) settle(ctx context.Context, a graph.Action, err error) {
 		w.queue.Forget(uid)
 	case request.Refused:
 		if why, protected := request.Protected(err); protected {
-			w.store.Apply(graph.Protected{Object: a.Object, Why: why})
+			w.Store.Apply(graph.Protected{Object: a.Object, Why: why})
 			w.queue.AddRateLimited(uid)
 			return
 		}
 		fallthrough
 	default:
 		log.Info("request failed, will try again", "action", a.Verb.String(), "outcome", outcome, "err", err.Error())
-		w.reporter.Refused(a, outcome, err, w.queue.NumRequeues(uid))
+		w.Reporter.Refused(a, outcome, err, w.queue.NumRequeues(uid))
 		w.retry(uid, err)
 	}
 }
