@@ -181,17 +181,19 @@ func (c *Controller) companion() error {
 }
 
 // act sets up the parts that change anything; limits are those of inferred deletes.
-func (c *Controller) act(limits brake.Limits) (err error) {
+func (c *Controller) act(limits brake.Limits) error {
 	o := c.options
 	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
 	workers := collect.Options{Beside: !c.collects, Shown: c.watcher.Shown, Others: c.others}
 	if o.Namespaces > 0 {
 		c.drain()
 	}
+	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
+	if err != nil {
+		return fmt.Errorf("make a client for Weir's own kinds: %w", err)
+	}
 	if !limits.Off() || o.Policies != nil {
-		if err := c.limit(limits); err != nil {
-			return err
-		}
+		c.limit(limits, client)
 	}
 	if !limits.Off() {
 		workers.Brake = c.brake
@@ -209,7 +211,7 @@ func (c *Controller) act(limits brake.Limits) (err error) {
 		}
 	}
 	c.enforced, err = enforce.New(enforce.Options{
-		Config: c.clients.bounded, Client: c.clients.boundedClient, Store: c.store, Watcher: c.watcher,
+		Config: c.clients.bounded, Kube: c.clients.open, Dynamic: client, Store: c.store, Watcher: c.watcher,
 		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
 		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
 		Archive: c.undo, Registry: o.Registry, Log: o.Log,
@@ -240,11 +242,7 @@ func (c *Controller) work(w collect.Options, runs bool) {
 }
 
 // limit makes the brake, if anything may be held: by limits of inferred deletes, or by a policy.
-func (c *Controller) limit(limits brake.Limits) error {
-	client, err := dynamic.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
-	if err != nil {
-		return fmt.Errorf("make a client for HeldCollections: %w", err)
-	}
+func (c *Controller) limit(limits brake.Limits, client dynamic.Interface) {
 	o := brake.Options{Limits: limits, Beside: !c.collects, Client: client, Reporter: c.reporter,
 		Registry: c.options.Registry, Log: c.options.Log}
 	if c.options.Canary != "" {
@@ -258,7 +256,6 @@ func (c *Controller) limit(limits brake.Limits) error {
 		}
 		c.brake.Run(ctx, c.workers.Requeue, requested)
 	})
-	return nil
 }
 
 // record makes the recorder of deleted objects, if a policy may ask for it. Its key is in the

@@ -3,7 +3,6 @@ package enforce
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -12,11 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
-	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/events"
@@ -44,7 +40,8 @@ type Enforcer struct {
 // Options are the options of New.
 type Options struct {
 	Config    *rest.Config
-	Client    *http.Client // for Config
+	Kube      kubernetes.Interface // of Config
+	Dynamic   dynamic.Interface    // of Config
 	Store     *follow.Store
 	Watcher   *follow.Watcher
 	Requester *request.Client
@@ -81,12 +78,12 @@ type Brake interface {
 
 // New returns an Enforcer. It sends nothing.
 func New(o Options) (*Enforcer, error) {
-	config, client, s, r, rep := o.Config, o.Client, o.Store, o.Requester, o.Reporter
+	s, r, rep := o.Store, o.Requester, o.Reporter
 	m, err := newMetrics(o.Registry)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	limited := rest.CopyConfig(config)
+	limited := rest.CopyConfig(o.Config)
 	limited.Wrap(request.Unretried)
 	lister, err := finalizers.NewLister(limited)
 	if err != nil {
@@ -98,46 +95,37 @@ func New(o Options) (*Enforcer, error) {
 	if err != nil {
 		return nil, err
 	}
-	dyn, err := dynamic.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for policies: %w", err)
-	}
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
 	e.propagator.enforced, e.propagator.shown, e.propagator.archive = o.Enforced, o.Watcher.Shown, o.Archive
 	now := &board{}
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
-	e.status = &statusWriter{client: dyn, board: now, tell: rep.Policy, policies: o.Policies, order: ordererOf(o),
+	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies,
+		order: ordererOf(o), asks: o.Webhooks != nil && o.Webhooks.CanaryNamespace != "",
 		served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
-	core, err := typedcorev1.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for namespaces and ConfigMaps: %w", err)
-	}
 	if o.FilesIn != "" {
-		e.status.files = &fileReport{maps: core.ConfigMaps(o.FilesIn), namespace: o.FilesIn}
+		e.status.files = &fileReport{maps: o.Kube.CoreV1().ConfigMaps(o.FilesIn), namespace: o.FilesIn}
 	}
 	if o.Webhooks != nil {
-		admission, err := typedadmissionregistrationv1.NewForConfigAndClient(config, client)
-		if err != nil {
-			return nil, fmt.Errorf("make a client for webhook configurations: %w", err)
-		}
-		leases, err := typedcoordinationv1.NewForConfigAndClient(config, client)
-		if err != nil {
-			return nil, fmt.Errorf("make a leases client: %w", err)
-		}
-		if o.Webhooks.CanaryNamespace != "" {
-			e.canary = newCanary(o.Webhooks.CanaryNamespace, leases, now, rep.Enforced, m, o.Log)
-			e.status.asks = true
-		}
-		e.configurator = &configurator{client: admission, namespaces: core.Namespaces(), policies: o.Policies, target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(s) }, canary: e.canary, log: o.Log}
-		if namespace := o.Webhooks.CanaryNamespace; namespace != "" {
-			e.inProcess = &inProcess{client: admission, version: discovery.NewDiscoveryClient(admission.RESTClient()),
-				leases: leases.Leases(namespace), namespace: namespace, owners: e.configurator.owners, policies: o.Policies,
-				board: now, off: o.Webhooks.InProcessOff, overlap: o.Webhooks.InProcessOverlap, log: o.Log}
-			e.configurator.board = now
-		}
+		e.configure(o, now, m)
 	}
 	return e, nil
+}
+
+// configure prepares what has the API server call the webhook, and finds out whether it does.
+func (e *Enforcer) configure(o Options, now *board, m *metrics) {
+	admission, leases := o.Kube.AdmissionregistrationV1(), o.Kube.CoordinationV1()
+	e.configurator = &configurator{client: admission, namespaces: o.Kube.CoreV1().Namespaces(), policies: o.Policies,
+		target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(o.Store) }, log: o.Log}
+	namespace := o.Webhooks.CanaryNamespace
+	if namespace == "" {
+		return
+	}
+	e.canary = newCanary(namespace, leases, now, o.Reporter.Enforced, m, o.Log)
+	e.configurator.canary, e.configurator.board = e.canary, now
+	e.inProcess = &inProcess{client: admission, version: o.Kube.Discovery(),
+		leases: leases.Leases(namespace), namespace: namespace, owners: e.configurator.owners, policies: o.Policies,
+		board: now, off: o.Webhooks.InProcessOff, overlap: o.Webhooks.InProcessOverlap, log: o.Log}
 }
 
 func ordererOf(o Options) orderer {
@@ -184,7 +172,8 @@ func (e *Enforcer) Run(ctx context.Context) {
 			wg.Go(func() { e.inProcess.run(ctx) })
 		}
 	} else if e.policies.Set().Asks() {
-		e.log.Info("policies are not enforced at the API server: neither --webhook-service nor --webhook-url says where the webhook is")
+		e.log.Info("policies are not enforced at the API server: neither --webhook-service nor --webhook-url says where " +
+			"the webhook is")
 	}
 	wg.Wait()
 }
@@ -216,26 +205,33 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_policies", Help: "Policies, by state. A broken policy is not in force: its status says why, and of files the log does."}, []string{"state"}),
+			Name: "weir_policies", Help: "Policies, by state. A broken policy is not in force: its status says why, and of " +
+				"files the log does."}, []string{"state"}),
 		policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_policy", Help: "1 for each policy, by kind, name, source (object or file) and state, as in weir_policies."}, []string{"kind", "name", "source", "state"}),
+			Name: "weir_policy", Help: "1 for each policy, by kind, name, source (object or file) and state, as in " +
+				"weir_policies."}, []string{"kind", "name", "source", "state"}),
 		backFill: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_backfill_objects", Help: "Objects that back-fill takes care of, by state: done (the finalizer is as policies ask), pending, failed (in the last pass)."}, []string{"state"}),
+			Name: "weir_backfill_objects", Help: "Objects that back-fill takes care of, by state: done (the finalizer is as " +
+				"policies ask), pending, failed (in the last pass)."}, []string{"state"}),
 		backFillSuccess: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_backfill_last_success_timestamp_seconds", Help: "When back-fill was last complete."}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_propagation_waiting", Help: "Terminating objects that Weir holds until their propagation is enforced."}),
 		enforced: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_propagation_enforced_total", Help: "Deletions whose propagation was enforced, by result: done, and failed attempts."}, []string{"result"}),
+			Name: "weir_propagation_enforced_total", Help: "Deletions whose propagation was enforced, by result: done, and " +
+				"failed attempts."}, []string{"result"}),
 		reachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and gets an answer, else 0, with the reason of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no webhook configuration."}, []string{"reason"}),
+			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and gets an answer, else 0, with " +
+				"the reason of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no " +
+				"webhook configuration."}, []string{"reason"}),
 	}
 	m.enforced.WithLabelValues("done") // a rate needs a first value
 	m.enforced.WithLabelValues("failed")
 	for _, state := range []string{"done", "pending", "failed"} {
 		m.backFill.WithLabelValues(state)
 	}
-	for _, c := range []prometheus.Collector{m.policies, m.policy, m.backFill, m.backFillSuccess, m.waiting, m.enforced, m.reachable} {
+	for _, c := range []prometheus.Collector{m.policies, m.policy, m.backFill, m.backFillSuccess, m.waiting,
+		m.enforced, m.reachable} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

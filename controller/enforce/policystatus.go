@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,10 +38,8 @@ type statusWriter struct {
 	served   func() *served
 	order    orderer
 	files    *fileReport // nil: policies that are files are not reported
-	// tell sends an Event on a policy.
-	tell    func(policy map[string]any, eventType, reason, message string)
-	metrics *metrics
-	log     logr.Logger
+	metrics  *metrics
+	log      logr.Logger
 }
 
 func (w *statusWriter) run(ctx context.Context) {
@@ -93,7 +90,6 @@ type facts struct {
 // write brings the status of every policy up to date, and reports whether one failed.
 func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 	ready, broken := 0, w.policies.Unreadable()
-	events := mostPolicyEvents
 	w.metrics.policy.Reset()
 	all := w.policies.Set().Statuses()
 	for _, s := range all {
@@ -107,7 +103,7 @@ func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 		if s.File != "" || object == nil {
 			continue
 		}
-		if err := w.writeOne(ctx, s, object, f, &events); err != nil && ctx.Err() == nil {
+		if err := w.writeOne(ctx, s, object, f); err != nil && ctx.Err() == nil {
 			w.log.Info("cannot write the status of a policy", "policy", s.Policy.String(), "err", err.Error())
 			failed = true
 		}
@@ -127,7 +123,7 @@ type anyStatus struct {
 	Waves                        string `json:"waves,omitempty"`
 }
 
-func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object map[string]any, f facts, events *int) error {
+func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object map[string]any, f facts) error {
 	u := unstructured.Unstructured{Object: object}
 	var have anyStatus
 	if status, ok := object["status"].(map[string]any); ok {
@@ -144,12 +140,10 @@ func (w *statusWriter) writeOne(ctx context.Context, s policies.Status, object m
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
-	_, err = w.client.Resource(live.Resource(s.Policy.Kind)).Patch(ctx, s.Policy.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = w.client.Resource(live.Resource(s.Policy.Kind)).Patch(ctx, s.Policy.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone or was replaced; the watch will show that
-	}
-	if err == nil {
-		w.tellChanges(object, have.Conditions, want.Conditions, events)
 	}
 	return err
 }
@@ -247,29 +241,6 @@ func (want *anyStatus) withdraw(s policies.Status) {
 	}
 }
 
-// mostPolicyEvents is how many Events on policies one cause may bring about.
-const mostPolicyEvents = 50
-
-// tellChanges sends an Event for each condition that has become False, or is no longer. It sends
-// none for back-fill, for what the API server judges by itself, and for Ready, which other
-// conditions explain.
-func (w *statusWriter) tellChanges(object map[string]any, have, want []metav1.Condition, events *int) {
-	for _, c := range want {
-		was := meta.FindStatusCondition(have, c.Type)
-		wasFalse := was != nil && was.Status == metav1.ConditionFalse
-		untold := c.Type == v1beta1.ConditionBackFilled || c.Type == v1beta1.ConditionInProcess || c.Type == v1beta1.ConditionReady
-		if untold || *events == 0 || wasFalse == (c.Status == metav1.ConditionFalse) {
-			continue
-		}
-		*events--
-		if c.Status == metav1.ConditionFalse {
-			w.tell(object, corev1.EventTypeWarning, c.Reason, c.Type+": "+c.Message)
-		} else {
-			w.tell(object, corev1.EventTypeNormal, c.Reason, c.Type+": "+c.Message)
-		}
-	}
-}
-
 func sourceOf(s policies.Status) string {
 	if s.File != "" {
 		return "file"
@@ -286,7 +257,8 @@ func stateOf(s policies.Status) string {
 
 func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 	out := metav1.Condition{Type: v1beta1.ConditionEvaluates, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonEvaluated, Message: "its conditions fail for no object that there is"}
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonEvaluated, Message: "its conditions fail for no object " +
+			"that there is"}
 	switch {
 	case s.Uncounted:
 		out.Status, out.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotCounted
@@ -295,7 +267,8 @@ func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
 			"condition that fails for a request"
 	case c.failed > 0:
 		out.Status, out.Reason = metav1.ConditionFalse, v1beta1.ReasonConditionFails
-		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s", words.Count(c.failed, "object", "objects"), c.last)
+		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s",
+			words.Count(c.failed, "object", "objects"), c.last)
 	}
 	return out
 }
@@ -319,7 +292,8 @@ func holds(s policies.Status, enforced metav1.Condition, judged reach, generatio
 	case !s.Ready:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
 	case c.Status == "" || enforced.ObservedGeneration < generation:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotTried, "it is not known yet whether the policy is enforced"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotTried, "it is not known yet whether the "+
+			"policy is enforced"
 	case c.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = v1beta1.ReasonInForce, "the policy is in force"
 		if s.Policy.Kind != "DrainPolicy" {
@@ -342,7 +316,8 @@ func valid(s policies.Status, generation int64) metav1.Condition {
 
 func failsSafely(s policies.Status, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionFailsSafely, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, only requests that the policy matches are refused"}
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, only requests " +
+			"that the policy matches are refused"}
 	if s.Risk != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonCanStopTheCluster, s.Risk
 	}
@@ -354,7 +329,8 @@ const notInForce = "the policy is not in force: the condition Valid says why"
 
 func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ConditionBackFilled, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy matches are as it asks"}
+		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy matches are " +
+			"as it asks"}
 	switch {
 	case !s.Ready:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotValid, notInForce
@@ -374,7 +350,8 @@ func backFilled(s policies.Status, now counted, generation int64) metav1.Conditi
 // notConfigured is the reach of a process that writes no webhook configuration, so that the API
 // server does not call the webhook.
 var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
-	"no webhook configuration asks Weir, and Weir judges nothing: neither --webhook-service nor --webhook-url says where the webhook is"}
+	"no webhook configuration asks Weir, and Weir judges nothing: neither --webhook-service nor --webhook-url says " +
+		"where the webhook is"}
 
 // enforced returns the condition Enforced, if anything is known about it.
 func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {

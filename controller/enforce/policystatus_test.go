@@ -77,7 +77,7 @@ func TestStatusOfPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		var serves *served
-		w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+		w := &statusWriter{client: client, policies: state, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 		good, valid := "deletionpolicies.weir.dev/good", "Valid=True Compiled generation 1: the policy can be judged as it is written"
 		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
 		const undrained = "Ready=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced"
@@ -181,46 +181,37 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told []string
-		tell := func(policy map[string]any, eventType, reason, message string) {
-			about, _, _ := strings.Cut(message, ": ")
-			told = append(told, fmt.Sprint(policy["metadata"].(map[string]any)["name"], " ", eventType, " ", about, " ", reason))
-		}
-		w := &statusWriter{client: client, policies: state, tell: tell, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+		w := &statusWriter{client: client, policies: state, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 		guard, order := policies.PolicyKey{Kind: "DeletionPolicy", Name: "guard"}, policies.PolicyKey{Kind: "DrainPolicy", Name: "order"}
-		step := func(what string, f facts, events []string, key string, want ...string) {
+		step := func(what string, f facts, key string, want ...string) {
 			t.Helper()
-			told = nil
 			if w.write(t.Context(), f) {
 				t.Errorf("%s: it failed", what)
 			}
 			if diff := cmp.Diff(want, statusOf(t, api, key)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
-			if diff := cmp.Diff(events, told); diff != "" {
-				t.Errorf("%s: Events (-want +got):\n%s", what, diff)
-			}
 			settlePolicies(state)
 		}
 		const drains, guards = "drainpolicies.weir.dev/order", "deletionpolicies.weir.dev/guard"
 		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
 		const valid = "Valid=True Compiled generation 1: the policy can be judged as it is written"
-		step("all waves are named", facts{}, nil, drains, unknown, valid, "pods, rest")
+		step("all waves are named", facts{}, drains, unknown, valid, "pods, rest")
 		counts := map[policies.PolicyKey]tally{guard: {matched: 4, failed: 2, last: "no such key"}, order: {matched: 7}}
-		step("a condition fails", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Warning Evaluates ConditionFails"}, guards,
+		step("a condition fails", facts{counted: counted{tallies: counts, complete: true}}, guards,
 			unknown, valid, "Evaluates=False ConditionFails generation 1: its conditions fail for 2 objects, about which failurePolicy decides, the last of them", "4")
-		step("namespaces are counted", facts{counted: counted{tallies: counts, complete: true}}, nil, drains, unknown, valid, "7", "pods, rest")
+		step("namespaces are counted", facts{counted: counted{tallies: counts, complete: true}}, drains, unknown, valid, "7", "pods, rest")
 		counts = map[policies.PolicyKey]tally{guard: {matched: 1, unknown: true}}
-		step("it does no more, and not all could be counted", facts{counted: counted{tallies: counts, complete: true}}, []string{"guard Normal Evaluates Evaluated"}, guards,
+		step("it does no more, and not all could be counted", facts{counted: counted{tallies: counts, complete: true}}, guards,
 			unknown, valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
-		step("back-fill says nothing of a policy that adds no finalizer", facts{counted: counted{done: true}}, nil, guards,
+		step("back-fill says nothing of a policy that adds no finalizer", facts{counted: counted{done: true}}, guards,
 			unknown, valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is", "4")
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
-		step("the API server does not get through", facts{reached: reached}, []string{"guard Warning Enforced NotReached", "order Warning Enforced NotReached"}, guards,
+		step("the API server does not get through", facts{reached: reached}, guards,
 			"Ready=False NotReached generation 1: requests pass unjudged (failurePolicy Ignore)", valid, "Evaluates=True Evaluated generation 1: its conditions fail for no object that there is",
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing", "4")
 		reached = reachOf(errors.New(canaryDenied+"1"), "1")
-		step("and does again", facts{reached: reached}, []string{"guard Normal Enforced Reached", "order Normal Enforced Reached"}, drains, "Ready=True InForce generation 1: the policy is in force", valid,
+		step("and does again", facts{reached: reached}, drains, "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Reached generation 1: "+saysReached, "7", "pods, rest")
 	})
 }
@@ -237,19 +228,6 @@ func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
 	}
 	if got := ordererOf(Options{}); got != byNone {
 		t.Errorf("neither: %d, want %d", got, byNone)
-	}
-}
-
-// However many policies a cause is about, it makes few Events.
-func TestEventsOnPoliciesAreBounded(t *testing.T) {
-	told, left := 0, mostPolicyEvents
-	w := &statusWriter{tell: func(map[string]any, string, string, string) { told++ }}
-	broken := []metav1.Condition{{Type: "Valid", Status: metav1.ConditionFalse}, {Type: "BackFilled", Status: metav1.ConditionFalse}}
-	for range 2 * mostPolicyEvents {
-		w.tellChanges(nil, nil, broken, &left)
-	}
-	if told != mostPolicyEvents {
-		t.Errorf("%d Events, want %d", told, mostPolicyEvents)
 	}
 }
 
@@ -270,7 +248,7 @@ func TestStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+			w := &statusWriter{client: client, policies: state, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 			api.Intercept(func(r apitest.Request) *apitest.Reply {
 				if r.Method == "PATCH" {
 					return c.reply

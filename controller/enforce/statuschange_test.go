@@ -63,7 +63,7 @@ func TestStatusSaysNothingOfWhatAPolicyAsksForNoMore(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := &statusWriter{client: client, policies: state, tell: func(map[string]any, string, string, string) {}, metrics: testEnforcementMetrics(t), log: logr.Discard()}
+				w := &statusWriter{client: client, policies: state, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 				p := policies.PolicyKey{Kind: "DeletionPolicy", Name: "p"}
 				known := facts{counted: counted{complete: true, done: true, tallies: map[policies.PolicyKey]tally{
 					p: {wanted: 2, carrying: 2, matched: 2, failed: 1, last: "no such key"}}}}
