@@ -48,7 +48,9 @@ func (r *record) undoable(spec v1beta1.HeldCollectionSpec, items []item) string 
 		return "Nothing was done: these objects were deleted by request, and Discard cannot take that back. " +
 			"To keep what depends on one, delete it again with --cascade=orphan."
 	case len(items) == 0:
-		return fmt.Sprintf("Nothing was done: the decision is about the digest %s, and what is held has another, because Weir was restarted, the cluster was restored, or more would be deleted by now. Look again, and decide about the digest in the status.", spec.Digest)
+		return fmt.Sprintf("Nothing was done: the decision is about the digest %s, and what is held has another, because "+
+			"Weir was restarted, the cluster was restored, or more would be deleted by now. Look again, and decide about the "+
+			"digest in the status.", spec.Digest)
 	}
 	return ""
 }

@@ -211,9 +211,11 @@ func (r *record) message() string {
 		if !f.complete {
 			least = "at least "
 		}
-		parts = append(parts, fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of the kind %s (%s). Limit: %s.",
+		parts = append(parts, fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of "+
+			"the kind %s (%s). Limit: %s.",
 			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
-		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
+		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p "+
+			"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
 			"To keep them, and remove those owner references: the same with Discard. "+
 			"Objects whose owner references are repaired are no longer held.", r.cause, f.digest))
 	case f.going > 0:

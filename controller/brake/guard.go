@@ -78,14 +78,17 @@ func (g *Guard) Holds(ctx context.Context, uid types.UID) string {
 	case yes:
 		return ""
 	case again > 0:
-		return fmt.Sprintf("Weir did not see its owner deleted (%s), and is counting what else would be deleted", basis.Inference.Owners)
+		return fmt.Sprintf("Weir did not see its owner deleted (%s), and is counting what else would be deleted",
+			basis.Inference.Owners)
 	case !basis.Settled:
 		// Weir's controller sees no reason to delete it, and mostly has no HeldCollection to decide
 		// about.
-		return "Weir cannot confirm that all owners of this object are gone, and the brake's limit is exceeded. If they exist, restart kube-controller-manager: " +
-			"it may remember them as gone. If they are gone, see what Weir holds: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
+		return "Weir cannot confirm that all owners of this object are gone, and the brake's limit is exceeded. If they " +
+			"exist, restart kube-controller-manager: it may remember them as gone. If they are gone, see what Weir " +
+			"holds: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 	}
-	return "Weir did not see its owner deleted, and the brake's limit is exceeded. To see what is held, and to decide: kubectl get held " + basis.Inference.Owners.String() + " -o wide"
+	return "Weir did not see its owner deleted, and the brake's limit is exceeded. To see what is held, and to decide: " +
+		"kubectl get held " + basis.Inference.Owners.String() + " -o wide"
 }
 
 // basis returns what the graph has about an object. At first it waits a moment for the graph to

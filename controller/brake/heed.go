@@ -114,7 +114,9 @@ func (l *Ledger) Heed(now time.Time, written map[schema.GroupResource]time.Time)
 			changes = append(changes, change{c, "no HeldCollection holds it any more"})
 		} else { // nobody has decided anything, so what was let through still counts
 			acc.held = nil
-			changes = append(changes, change{c, "only this webhook held it, for a minute, and there is no HeldCollection: the controller has counted less, for example because it was restarted. What the collector asks about may be held again, for an hour at most; to end that sooner, restart the webhook"})
+			changes = append(changes, change{c, "only this webhook held it, for a minute, and there is no HeldCollection: " +
+				"the controller has counted less, for example because it was restarted. What the collector asks about may be " +
+				"held again, for an hour at most; to end that sooner, restart the webhook"})
 		}
 	}
 	return changes

@@ -121,7 +121,8 @@ func (k *keeper) again(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return false
 	case k.undefined(ctx, err), k.refused.by(err):
-		k.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have Weir's CRDs, and may Weir read them?", "err", err.Error())
+		k.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have "+
+			"Weir's CRDs, and may Weir read them?", "err", err.Error())
 	default:
 		k.failing.Do(func() {
 			k.Log.Info("cannot read what was held before, and waits for it; will try again", "err", err.Error())

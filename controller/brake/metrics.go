@@ -15,11 +15,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		inferred: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_inferred_deletes_total",
-			Help: "Garbage whose owners were not seen to be deleted, by what Weir concludes it from, and by answer: go (it is deleted) or held.",
+			Help: "Garbage whose owners were not seen to be deleted, by what Weir concludes it from, and by answer: go (it " +
+				"is deleted) or held.",
 		}, []string{"conclusion", "answer"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_held_objects",
-			Help: "Objects that are held until a person decides, with all that would be deleted with them, by the kind of their owners; requested.KIND: objects of a kind that were deleted by request, held by a policy's brake.",
+			Help: "Objects that are held until a person decides, with all that would be deleted with them, by the kind of " +
+				"their owners; requested.KIND: objects of a kind that were deleted by request, held by a policy's brake.",
 		}, []string{"owners"}),
 	}
 	reg.MustRegister(m.inferred, m.held)

@@ -154,8 +154,10 @@ func (r *record) requestedMessage() string {
 		least = "at least "
 	}
 	return fmt.Sprintf("Held: %s of %s, which would delete %s%s in all (%s). "+
-		"To have them deleted: kubectl patch held %s --type merge -p '{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-		"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within the limit continues by itself.",
+		"To have them deleted: kubectl patch held %s --type merge -p "+
+		"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
+		"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within "+
+		"the limit continues by itself.",
 		deletions(len(f.uids)), r.kind, least, words.Count(f.objects(), "object", "objects"), f.why, r.cause, f.digest)
 }
 

@@ -10,9 +10,9 @@ import (
 
 // homeStays is why nothing is deleted in the namespace that Weir runs in: Weir's own pods would go,
 // and nobody would finish the deletion.
-const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any other would end. " +
-	"To uninstall it, have kube-controller-manager run its own garbage collector and namespace controller, and run weir release " +
-	"--stop-controller NAMESPACE/weir-controller: then the namespace is deleted"
+const homeStays = "nothing is deleted: Weir runs in this namespace, and without it neither this deletion nor any " +
+	"other would end. To uninstall it, have kube-controller-manager run its own garbage collector and namespace " +
+	"controller, and run weir release --stop-controller NAMESPACE/weir-controller: then the namespace is deleted"
 
 // Next returns the next step.
 func Next(s State) Step {
@@ -46,7 +46,8 @@ func Next(s State) Step {
 		return end
 	}
 	if !s.Discovered {
-		end.Verb, end.Why = Discover, "waiting for the API server to say which kinds there are, since the namespace began to terminate"
+		end.Verb, end.Why = Discover, "waiting for the API server to say which kinds there are, since the namespace began "+
+			"to terminate"
 		if s.DiscoveryFailure != "" {
 			end.Why += ": " + s.DiscoveryFailure
 		}

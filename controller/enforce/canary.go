@@ -78,7 +78,8 @@ func (c *canary) unconfigured(err error) {
 		return
 	}
 	why, late := plainly(err.Error()), false
-	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, so the API server still asks by what policies said before: " + why}
+	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, " +
+		"so the API server still asks by what policies said before: " + why}
 	was := c.update(func(a *asked) {
 		if a.failing.IsZero() {
 			a.failing = time.Now()
@@ -91,7 +92,8 @@ func (c *canary) unconfigured(err error) {
 		c.tell(behind.status, behind.reason, behind.message)
 	}
 	if was.set == nil {
-		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and Weir judges nothing: " + why}, nil)
+		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and " +
+			"Weir judges nothing: " + why}, nil)
 	}
 }
 
@@ -135,7 +137,8 @@ func (c *canary) wasReached() error {
 
 // errNotTried is also the error while API servers may not have read the configurations yet
 // (configurationsSettle).
-var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being written, or were a moment ago")
+var errNotTried = errors.New("the API server has not asked weir's webhook yet: the webhook configurations are being " +
+	"written, or were a moment ago")
 
 func (c *canary) see(r reach, of *policies.Set) {
 	was := c.update(func(a *asked) {
@@ -143,7 +146,8 @@ func (c *canary) see(r reach, of *policies.Set) {
 		a.seen, a.of = r, of
 	})
 	if r.status != was.seen.status || r.reason != was.seen.reason {
-		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason, "message", r.message)
+		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason,
+			"message", r.message)
 		c.tell(r.status, r.reason, r.message)
 	}
 }
@@ -186,7 +190,8 @@ func Asked(ctx context.Context, leases typedcoordinationv1.LeaseInterface) (is m
 	case apierrors.IsNotFound(err):
 		r.message += ": the controller makes it when it leads: see that one does"
 	case r.reason == v1beta1.ReasonNotAsked:
-		r.message += ", that there is a ValidatingWebhookConfiguration weir, which the controller writes, and that the Lease has the label " + v1beta1.CanaryLabel
+		r.message += ", that there is a ValidatingWebhookConfiguration weir, which the controller writes, and that the " +
+			"Lease has the label " + v1beta1.CanaryLabel
 	}
 	return r.status, r.message
 }

@@ -42,7 +42,8 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 		is := anyStatus{*before.DeepCopy(), s.Waves}
 		is.say(s, 0, f)
 		now[s.Policy] = is
-		items = append(items, v1beta1.FilePolicy{Kind: s.Policy.Kind, Name: s.Policy.Name, File: s.File, Spec: s.Spec, Status: is.DeletionPolicyStatus})
+		items = append(items, v1beta1.FilePolicy{Kind: s.Policy.Kind, Name: s.Policy.Name, File: s.File, Spec: s.Spec,
+			Status: is.DeletionPolicyStatus})
 	}
 	r.statuses = now
 	data, err := json.Marshal(items)
@@ -55,7 +56,8 @@ func (r *fileReport) write(ctx context.Context, all []policies.Status, f facts) 
 	if string(data) == r.written {
 		return nil
 	}
-	config := corev1ac.ConfigMap(v1beta1.FilePolicies, r.namespace).WithLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"}).
+	config := corev1ac.ConfigMap(v1beta1.FilePolicies, r.namespace).
+		WithLabels(map[string]string{"app.kubernetes.io/managed-by": "weir"}).
 		WithData(map[string]string{v1beta1.FilePoliciesKey: string(data)})
 	if _, err := r.maps.Apply(ctx, config, metav1.ApplyOptions{FieldManager: "weir", Force: true}); err != nil {
 		if apierrors.IsNotFound(err) {

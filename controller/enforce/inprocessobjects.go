@@ -49,8 +49,8 @@ func readInProcess(ctx context.Context, client typedadmissionregistrationv1.Admi
 	return out, nil
 }
 
-var errAfterWebhook = errors.New("the ValidatingAdmissionPolicy of the policy as it was stays in force until the API server asks " +
-	"Weir's webhook about the policy as it is")
+var errAfterWebhook = errors.New("the ValidatingAdmissionPolicy of the policy as it was stays in force until the " +
+	"API server asks Weir's webhook about the policy as it is")
 
 // bring brings one policy's objects up to date, and returns them. If it is not free to change any,
 // it only creates what is missing.

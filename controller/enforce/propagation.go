@@ -74,7 +74,8 @@ type holding struct {
 	late  bool                          // it waited for kinds that the built-in collector may see later than Weir
 }
 
-func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics, collects bool, b Brake, log logr.Logger) *propagator {
+func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics,
+	collects bool, b Brake, log logr.Logger) *propagator {
 	if collects {
 		// Dependents that are to be kept are released before the first is deleted, however a foreground
 		// deletion was asked for.
@@ -206,7 +207,8 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	}
 	gvk := s.requester.KindOf(v.Kind)
 	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, namespace))
-	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid), collects: s.collects}
+	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid),
+		collects: s.collects}
 	before := s.known(uid)
 	state.given, state.late = before.given, before.late
 	if enforcement.KeepsSome() || state.late {

@@ -76,14 +76,18 @@ func nextStep(s deletionState) deletionStep {
 		by = fmt.Sprintf("DeletionPolicy %q", s.enforcement.By)
 	}
 	if s.enforcement.Undecided {
-		return deletionStep{wait: true, why: "the deletion is held: a policy with failurePolicy Fail may apply, and cannot be judged: " + problems(s.enforcement.Errors)}
+		return deletionStep{wait: true, why: "the deletion is held: a policy with failurePolicy Fail may apply, and " +
+			"cannot be judged: " + problems(s.enforcement.Errors)}
 	}
 	if l := s.enforcement.Limit; l != nil {
 		switch {
 		case s.held:
-			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held -o wide): %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(s.goes, "object", "objects"), l.By, l.Most)}
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held until a person decides (kubectl get held "+
+				"-o wide): %s would also be deleted, and DeletionPolicy %q allows %d", words.Count(s.goes, "object", "objects"),
+				l.By, l.Most)}
 		case s.uncounted:
-			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
+			return deletionStep{wait: true, why: fmt.Sprintf("the deletion is held: DeletionPolicy %q limits what is deleted "+
+				"with it, and not all kinds are listed yet: %s", l.By, s.unlisted)}
 		}
 	}
 	if s.unrecorded != "" {
@@ -92,7 +96,8 @@ func nextStep(s deletionState) deletionStep {
 	want := s.enforcement.Propagation
 	if want != v1beta1.Orphan && s.enforcement.KeepsSome() {
 		if s.unlisted != "" {
-			return deletionStep{wait: true, why: "the deletion is held: some dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
+			return deletionStep{wait: true, why: "the deletion is held: some dependents are to be " +
+				"kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
 		}
 		if kept := s.left(s.enforcement.Keeps); len(kept) > 0 {
 			return deletionStep{release: kept, why: keeps(kept, by)}
@@ -102,7 +107,8 @@ func nextStep(s deletionState) deletionStep {
 	underWay := want != v1beta1.Background && slices.Contains(s.finalizers, finalizerOf(want))
 	switch {
 	case want == v1beta1.Orphan && (underWay || s.given) && s.unlisted != "" && !s.collects:
-		return deletionStep{wait: true, late: true, why: "the deletion is held: dependents are to be kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
+		return deletionStep{wait: true, late: true, why: "the deletion is held: dependents are to be " +
+			"kept (" + by + "), and not all kinds are listed yet: " + s.unlisted}
 	case want == v1beta1.Orphan && s.late && len(left) > 0:
 		return deletionStep{release: left, why: keeps(left, by)}
 	case want == v1beta1.Background:

@@ -53,11 +53,17 @@ const (
 // What each reason means, and what to look at. The API server's own words follow.
 const (
 	saysReached    = "the API server asks weir's webhook, and is answered"
-	saysNotReached = "the API server does not reach weir's webhook, and Weir judges nothing: see that it runs and is ready, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNoAnswer   = "the API server gets no answer from weir's webhook in time, and Weir judges nothing: see its load and its limits, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and Weir judges nothing: see that it is for the name or address in the webhook configurations, and signed by the CA there: "
-	saysRefused    = "weir's webhook, or what is in its place, sends the API server away, and Weir judges nothing: see its log: "
-	saysNotAsked   = "the API server does not ask weir's webhook though it is told to, and Weir judges nothing: see that its admission plugin ValidatingAdmissionWebhook is on, and wait until the API server has read the webhook configurations"
+	saysNotReached = "the API server does not reach weir's webhook, and Weir judges nothing: see that it runs and is " +
+		"ready, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNoAnswer = "the API server gets no answer from weir's webhook in time, and Weir judges nothing: see its load " +
+		"and its limits, and that neither a firewall nor a NetworkPolicy is between: "
+	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and Weir judges nothing: see " +
+		"that it is for the name or address in the webhook configurations, and signed by the CA there: "
+	saysRefused = "weir's webhook, or what is in its place, sends the API server away, and Weir judges nothing: see " +
+		"its log: "
+	saysNotAsked = "the API server does not ask weir's webhook though it is told to, and Weir judges nothing: see " +
+		"that its admission plugin ValidatingAdmissionWebhook is on, and wait until the API server has read the webhook " +
+		"configurations"
 	saysDrained    = "weir empties namespaces itself, wave by wave"
 	saysNotDrained = "weir drains no namespaces, so waves are not enforced: --drain-namespaces is off"
 	saysNotTried   = "whether the API server asks weir's webhook cannot be tried: "
@@ -81,13 +87,15 @@ func reachOf(err error, answer string) reach {
 	}
 	no := func(reason, says string) reach { return reach{metav1.ConditionFalse, reason, says + why} }
 	switch {
-	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled", "TLS handshake timeout"):
+	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled",
+		"TLS handshake timeout"):
 		return no(v1beta1.ReasonNotReached, saysNoAnswer)
 	case containsAny(why, "remote error: tls"): // it requires a client certificate
 		return no(v1beta1.ReasonRefused, saysRefused)
 	case containsAny(why, "x509:", "tls: failed to verify"):
 		return no(v1beta1.ReasonNotTrusted, saysNotTrusted)
-	case containsAny(why, "the server ", "an error on the server", "webhook response", "received invalid", "expected response"):
+	case containsAny(why, "the server ", "an error on the server", "webhook response", "received invalid",
+		"expected response"):
 		return no(v1beta1.ReasonRefused, saysRefused)
 	}
 	return no(v1beta1.ReasonNotReached, saysNotReached)

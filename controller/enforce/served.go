@@ -57,7 +57,8 @@ func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Con
 		what := fmt.Sprintf("%s (%s)", n.Field, schema.GroupResource{Group: n.Groups[0], Resource: n.Resource})
 		switch {
 		case v.serves(n):
-		case slices.ContainsFunc(n.Groups, func(g string) bool { return g == "*" && len(v.silent) > 0 || slices.Contains(v.silent, g) }):
+		case slices.Contains(n.Groups, "*") && len(v.silent) > 0,
+			slices.ContainsFunc(n.Groups, func(g string) bool { return slices.Contains(v.silent, g) }):
 			unknown = append(unknown, what)
 		default:
 			missing = append(missing, what)
@@ -66,7 +67,8 @@ func (v *served) resolved(names []policies.Name, generation int64) (c metav1.Con
 	switch {
 	case len(missing) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonNotServed
-		c.Message = "no API serves " + some(missing) + ": names are plurals, as kubectl api-resources shows them; if a CustomResourceDefinition is yet to come, the policy holds when it is there"
+		c.Message = "no API serves " + some(missing) + ": names are plurals, as kubectl api-resources shows them; if a " +
+			"CustomResourceDefinition is yet to come, the policy holds when it is there"
 	case len(unknown) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotDiscovered
 		c.Message = "an API that does not answer may serve " + some(unknown)

@@ -88,9 +88,10 @@ func (t *WebhookTarget) client(r policies.WebhookRules, c called) admissionregis
 		url := strings.TrimSuffix(t.URL, "/") + path
 		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}
 	}
-	return admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: t.Service.Namespace, Name: t.Service.Name, Path: &path, Port: new(int32(443)),
-	}}
+	return admissionregistrationv1.WebhookClientConfig{CABundle: bundle,
+		Service: &admissionregistrationv1.ServiceReference{
+			Namespace: t.Service.Namespace, Name: t.Service.Name, Path: &path, Port: new(int32(443)),
+		}}
 }
 
 // configurator keeps the webhook configurations as the policies need them. Only requests that a
@@ -202,7 +203,8 @@ func (c *configurator) apply(ctx context.Context) error {
 		}
 	}
 	if c.canary != nil {
-		validating = append(validating, c.validating(policies.CheckRules(), by), c.validating(policies.CanaryRules(c.target.CanaryNamespace), by))
+		validating = append(validating, c.validating(policies.CheckRules(), by),
+			c.validating(policies.CanaryRules(c.target.CanaryNamespace), by))
 	}
 	one, err := keep(ctx, c.client.MutatingWebhookConfigurations(),
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: fresh, Webhooks: mutating},
@@ -248,7 +250,8 @@ func (c *configurator) remember(bundles [][]byte) {
 	c.remembered = true
 	for _, bundle := range bundles {
 		if err := r.Remember(bundle); err != nil {
-			c.log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err", err.Error())
+			c.log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err",
+				err.Error())
 		}
 	}
 }
@@ -272,7 +275,8 @@ func (c *configurator) owners(ctx context.Context) ([]metav1.OwnerReference, err
 }
 
 func managed() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: policies.WebhookConfigurations, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}
+	return metav1.ObjectMeta{Name: policies.WebhookConfigurations,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"}}
 }
 
 // mutatingTimeout returns how long the API server waits for each mutating webhook, in seconds. It
@@ -290,11 +294,13 @@ func mutatingTimeout(rules []policies.WebhookRules) int32 {
 
 // All fields are set, defaults too, so that what the API server returns compares equal.
 
-func (c *configurator) mutating(r policies.WebhookRules, by called, timeout int32) admissionregistrationv1.MutatingWebhook {
+func (c *configurator) mutating(r policies.WebhookRules, by called,
+	timeout int32) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name: r.Name, ClientConfig: c.target.client(r, by), Rules: r.Rules, FailurePolicy: &r.FailurePolicy,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector), ObjectSelector: selector(r.ObjectSelector),
-		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: &timeout,
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector),
+		ObjectSelector: selector(r.ObjectSelector),
+		SideEffects:    new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: &timeout,
 		AdmissionReviewVersions: []string{"v1"}, ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy),
 		MatchConditions: r.MatchConditions,
 	}
@@ -307,8 +313,9 @@ func (c *configurator) validating(r policies.WebhookRules, by called) admissionr
 	}
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: r.Name, ClientConfig: c.target.client(r, by), Rules: r.Rules, FailurePolicy: &r.FailurePolicy,
-		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector), ObjectSelector: selector(r.ObjectSelector),
-		SideEffects: &effects, TimeoutSeconds: new(int32(webhookTimeout)), AdmissionReviewVersions: []string{"v1"},
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: selector(r.NamespaceSelector),
+		ObjectSelector: selector(r.ObjectSelector),
+		SideEffects:    &effects, TimeoutSeconds: new(int32(webhookTimeout)), AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: r.MatchConditions,
 	}
 }
@@ -331,7 +338,8 @@ type configurations[C metav1.Object] interface {
 // keep brings one configuration up to date with the wanted webhooks, and deletes it if there are
 // none. fresh is a new configuration with them, and webhooks returns those of an existing one. It
 // reports whether it changed anything.
-func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W, log logr.Logger) (changed bool, err error) {
+func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W,
+	log logr.Logger) (changed bool, err error) {
 	want := *webhooks(fresh)
 	have, err := api.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
 	did := ""
@@ -339,13 +347,15 @@ func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fr
 	case err != nil && !apierrors.IsNotFound(err):
 	case len(want) == 0 && err == nil:
 		uid := have.GetUID()
-		did, err = "deleted", api.Delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		did, err = "deleted", api.Delete(ctx, policies.WebhookConfigurations,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	case len(want) == 0:
 		err = nil
 	case err != nil:
 		did = "created"
 		_, err = api.Create(ctx, fresh, metav1.CreateOptions{})
-	case !equality.Semantic.DeepEqual(*webhooks(have), want) || !equality.Semantic.DeepEqual(have.GetOwnerReferences(), fresh.GetOwnerReferences()):
+	case !equality.Semantic.DeepEqual(*webhooks(have), want) ||
+		!equality.Semantic.DeepEqual(have.GetOwnerReferences(), fresh.GetOwnerReferences()):
 		*webhooks(have) = want
 		have.SetOwnerReferences(fresh.GetOwnerReferences())
 		did = "updated"
@@ -378,7 +388,8 @@ func WrittenNow(ctx context.Context, config *rest.Config) (Written, error) {
 	return writtenNow(ctx, client)
 }
 
-func writtenNow(ctx context.Context, client typedadmissionregistrationv1.AdmissionregistrationV1Interface) (Written, error) {
+func writtenNow(ctx context.Context,
+	client typedadmissionregistrationv1.AdmissionregistrationV1Interface) (Written, error) {
 	var w Written
 	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -389,7 +400,8 @@ func writtenNow(ctx context.Context, client typedadmissionregistrationv1.Admissi
 			w.add(&mutating.Webhooks[i].ClientConfig)
 		}
 	}
-	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
+	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations,
+		metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return Written{}, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", policies.WebhookConfigurations, err)
 	}

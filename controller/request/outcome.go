@@ -34,7 +34,8 @@ const (
 var Outcomes = [...]Outcome{OK, Stale, Gone, Throttled, Refused, Failed, Cancelled}
 
 // errNoEffect: a patch was accepted and changed nothing, because something undoes it.
-var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be undoing it")
+var errNoEffect = errors.New("the API server accepted the patch but nothing changed: a mutating webhook may be " +
+	"undoing it")
 
 // ErrOwnerChanged says that an object is not deleted because its owner does not wait for it any more.
 var ErrOwnerChanged = errors.New("it does not wait for its dependents any more")

@@ -103,10 +103,12 @@ func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int
 	r.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("the archive is full: all trees together may have %d MiB, and namespace %q, within its share, "+
-			"has no older tree to purge for this one. Purge some (kubectl get deletedtrees), or raise --archive-mib", r.Most>>20, now.namespace)
+			"has no older tree to purge for this one. Purge some (kubectl get deletedtrees), or raise --archive-mib",
+			r.Most>>20, now.namespace)
 	}
 	for _, e := range purge {
-		why := fmt.Sprintf("purged before its time: the archive is full, and namespace %q has more than its share", e.namespace)
+		why := fmt.Sprintf("purged before its time: the archive is full, and namespace %q has more than its share",
+			e.namespace)
 		r.Log.Info("purging a deleted tree", "tree", e.name, "why", why)
 		t := &v1beta1.DeletedTree{}
 		t.Name, t.UID = e.name, types.UID(e.uid)

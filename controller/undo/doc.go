@@ -1,7 +1,7 @@
 // Package undo records objects before they are deleted, where a policy asks for it. The leader runs
 // it.
 //
-//	held root ─▶ Recorded? ─▶ queue ─▶ what goes with it (graph) ─▶ lists, reads ─▶ archive.Store ─▶ durable ─▶ asked again
+//	held root ─▶ Recorded? ─▶ queue ─▶ what goes with it (graph) ─▶ lists, reads ─▶ archive ─▶ durable ─▶ asked again
 //
 // A root is held until its tree is durable: by Weir's finalizer, or, if it is a namespace, by its
 // drainer. What goes with it is read live, and compared with the graph until nothing has changed

@@ -126,8 +126,9 @@ func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 			"deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
 		return "", false
 	}
-	why = fmt.Sprintf("the deletion is held: what would be deleted cannot be recorded, and DeletionPolicy %q has failurePolicy Fail: %v. "+
-		"Weir tries again. To delete without a record, set failurePolicy to Ignore", u.Archive.By, known.err)
+	why = fmt.Sprintf("the deletion is held: what would be deleted cannot be recorded, and DeletionPolicy %q has "+
+		"failurePolicy Fail: %v. Weir tries again. To delete without a record, set failurePolicy to Ignore",
+		u.Archive.By, known.err)
 	known.Unrecorded = u
 	r.queue.Add(u.Root.UID)
 	return why, true
