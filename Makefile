@@ -161,15 +161,15 @@ conformance: build ## upstream's own suites against Weir: garbage collector 11 o
 
 # A benchmark ends within three quarters of an hour, what is built and measured before it and the last row included: on a slow machine with
 # fewer rounds, which its report names.
-BENCH = cd e2e && $(GO) run ./cmd/bench --limit 38m --weir $(CURDIR)/bin/weir --kubectl-weir $(CURDIR)/bin/kubectl-weir
+BENCH = cd e2e && $(GO) run ./cmd/bench --limit 38m --out $(CURDIR)/bin/$@.md
 bench: build ## collection and namespaces beside kube-controller-manager and plain requests; writes bin/bench.md
-	$(BENCH) --out $(CURDIR)/bin/bench.md --only='^(background, |foreground, |orphan, |start, |empty namespace|namespace with|[0-9]+ namespaces|another client)' $(BENCH_ARGS)
+	$(BENCH) --target=collecting $(BENCH_ARGS)
 
 bench-webhook: build ## requests that policies judge, beside none and a webhook that does nothing; writes bin/bench-webhook.md
-	$(BENCH) --out $(CURDIR)/bin/bench-webhook.md --only='^(DELETE|UPDATE|CREATE|enforced|background cascade|back-fill)' $(BENCH_ARGS)
+	$(BENCH) --target=webhook $(BENCH_ARGS)
 
 bench-undo: build ## what an archive costs, and a restore: BENCH_ARGS="--n=100000 --rounds=1 --only='undo, a tree'"; writes bin/bench-undo.md
-	$(BENCH) --out $(CURDIR)/bin/bench-undo.md --only='^undo, ' $(BENCH_ARGS)
+	$(BENCH) --target=undo $(BENCH_ARGS)
 
 bench-once: ## that the benchmarks of packages can be run: their figures are bench-process's
 	$(GO) test $(BENCHED) -run '^$$' -bench . -benchtime 1x
@@ -179,12 +179,12 @@ BENCHED = ./policies ./webhook ./controller/brake ./ask/insight ./controller/pol
 bench-process: build ## CPU and memory of Weir's processes, and the time of kubectl weir; writes bin/bench-process.md
 	$(GO) test ./controller/graph -run '^$$' -bench . -benchtime 1x
 	$(GO) test $(BENCHED) -run '^$$' -bench .
-	$(BENCH) --out $(CURDIR)/bin/bench-process.md --only='^(memory|CPU of following|shadow|asking)' $(BENCH_ARGS)
+	$(BENCH) --target=process $(BENCH_ARGS)
 
 OBJECTS ?= 1000000
 SCALE_ARGS ?=
 bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; writes bin/bench-scale.md: SCALE_ARGS=--limit=20m
-	$(BENCH) --objects=$(OBJECTS) --out $(CURDIR)/bin/bench-scale.md --only='^at scale' $(SCALE_ARGS)
+	$(BENCH) --target=scale --objects=$(OBJECTS) $(SCALE_ARGS)
 
 # Tests of the full ring that go on for longer than it lets them.
 LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0

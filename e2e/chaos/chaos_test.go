@@ -85,7 +85,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Stop() })
-	_, kubeconfig, err := load.ServiceAccount(t.Context(), p)
+	_, kubeconfig, err := load.Weir(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

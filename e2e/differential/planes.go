@@ -47,7 +47,7 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow boo
 	if err != nil {
 		return err
 	}
-	_, kubeconfig, err := load.ServiceAccount(ctx, ours)
+	_, kubeconfig, err := load.Weir(ctx, ours)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow boo
 }
 
 func (p *Pair) startShadow(ctx context.Context, reference *plane.Plane, binary, dir string) error {
-	_, kubeconfig, err := load.ServiceAccount(ctx, reference)
+	_, kubeconfig, err := load.Weir(ctx, reference)
 	if err != nil {
 		return err
 	}

@@ -10,16 +10,12 @@ type Kind struct {
 	Resource string
 }
 
-// The kinds of populations: one built in, one custom.
+// The kinds of populations, one built in and one custom, and what else a namespace is and has in it.
 var (
-	ConfigMap = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps"}
-	Widget    = Kind{schema.GroupVersionKind{Group: "bench.weir.dev", Version: "v1", Kind: "Widget"}, "widgets"}
-)
-
-// What else a namespace is, and has in it.
-var (
-	namespaceKind      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces"}
-	serviceAccountKind = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts"}
+	ConfigMap      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps"}
+	Widget         = Kind{schema.GroupVersionKind{Group: "bench.weir.dev", Version: "v1", Kind: "Widget"}, "widgets"}
+	Namespace      = Kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces"}
+	ServiceAccount = Kind{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts"}
 )
 
 // GVR is how clients name the kind.
@@ -29,7 +25,6 @@ func (k Kind) GVR() schema.GroupVersionResource {
 
 // A Layout is one owner and the levels of dependents below it.
 type Layout struct {
-	Name string
 	Kind Kind
 	// Levels says how many dependents each object of the level above has.
 	Levels []int
@@ -39,39 +34,25 @@ type Layout struct {
 	Loose bool
 	// OwnerLabels and Labels are those of the owner and of all others.
 	OwnerLabels, Labels map[string]string
-	// Finalizers are those of all but the owner.
-	Finalizers []string
 }
 
 // Flat is one owner of n ConfigMaps.
-func Flat(n int) Layout { return Layout{Name: "flat", Kind: ConfigMap, Levels: []int{n}} }
+func Flat(n int) Layout { return Layout{Kind: ConfigMap, Levels: []int{n}} }
 
 // Tree is one owner of n/50 ConfigMaps of 50 each.
-func Tree(n int) Layout {
-	return Layout{Name: "tree", Kind: ConfigMap, Levels: []int{max(1, n/50), 50}}
-}
+func Tree(n int) Layout { return Layout{Kind: ConfigMap, Levels: []int{max(1, n/50), 50}} }
 
 // CoOwned is Tree, and each object names an owner that never was besides.
 func CoOwned(n int) Layout {
 	s := Tree(n)
-	s.Name, s.CoOwners = "co-owned", true
+	s.CoOwners = true
 	return s
 }
 
-// Loose are n ConfigMaps, and one more that does not own them.
-func Loose(n int) Layout {
-	return Layout{Name: "loose", Kind: ConfigMap, Levels: []int{n}, Loose: true}
+// Loose are n ConfigMaps with labels, and one more that does not own them.
+func Loose(n int, labels map[string]string) Layout {
+	return Layout{Kind: ConfigMap, Levels: []int{n}, Loose: true, Labels: labels}
 }
 
 // Custom is one custom resource that owns n others.
-func Custom(n int) Layout { return Layout{Name: "custom", Kind: Widget, Levels: []int{n}} }
-
-// Dependents is how many objects hang below the owner.
-func (s Layout) Dependents() int {
-	total, level := 0, 1
-	for _, n := range s.Levels {
-		level *= n
-		total += level
-	}
-	return total
-}
+func Custom(n int) Layout { return Layout{Kind: Widget, Levels: []int{n}} }

@@ -3,6 +3,8 @@ package load
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,6 +18,30 @@ import (
 
 // Clients is how many requests the driver keeps in flight.
 const Clients = 64
+
+// Each calls f for 0..n-1 from Clients goroutines and returns the first error, after which no
+// further call begins.
+func Each(ctx context.Context, n int, f func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(Clients, n) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
 
 // An Object is what a later request about it needs to name.
 type Object struct {
@@ -34,33 +60,31 @@ type Population struct {
 	Ended func(time.Time)
 }
 
-// Populate makes a population as fast as the API server lets it. Each dependent
-// blocks its owner's deletion, so that a foreground deletion waits for it.
+// Populate makes a population as fast as the API server lets it. Each dependent blocks its owner's
+// deletion, so that a foreground deletion waits for it.
 func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
+		return nil, err
 	}
 	if layout.Kind == Widget {
 		crd := Definition(Widget, apiextensionsv1.NamespaceScoped, Widget.Version)
 		if err := Define(ctx, cfg, crd); err != nil {
-			return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
+			return nil, err
 		}
 	}
-	namespace, err := newNamespace(ctx, client, layout.Name)
+	namespace, err := NewNamespace(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
+		return nil, err
 	}
 	p := &Population{Layout: layout, Namespace: namespace.Name}
-	in := client.Resource(layout.Kind.GVR()).Namespace(p.Namespace)
-	if p.Owner, err = create(ctx, in, layout.Kind, "owner", layout.OwnerLabels, nil); err != nil {
-		return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
+	if p.Owner, err = Create(ctx, client, layout.Kind, p.Namespace, "owner", layout.OwnerLabels); err != nil {
+		return nil, err
 	}
 	above := []Object{p.Owner}
 	for level, per := range layout.Levels {
 		below := make([]Object, len(above)*per)
-		err := Each(ctx, len(below), func(ctx context.Context, i int) error {
-			var err error
+		err := Each(ctx, len(below), func(ctx context.Context, i int) (err error) {
 			owners := []Object{above[i/per]}
 			if layout.Loose {
 				owners = nil
@@ -68,11 +92,12 @@ func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population
 			if name := fmt.Sprintf("never-%d-%d", level, i); layout.CoOwners {
 				owners = append(owners, Object{Name: name, UID: uuid.NewUUID()})
 			}
-			below[i], err = create(ctx, in, layout.Kind, fmt.Sprintf("d%d-%d", level, i), layout.Labels, layout.Finalizers, owners...)
+			name := fmt.Sprintf("d%d-%d", level, i)
+			below[i], err = Create(ctx, client, layout.Kind, p.Namespace, name, layout.Labels, owners...)
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("populate %s: %w", layout.Name, err)
+			return nil, err
 		}
 		p.Dependents = append(p.Dependents, below...)
 		above = below
@@ -80,50 +105,37 @@ func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population
 	return p, nil
 }
 
-// More makes n further objects of a population's kind in its namespace, without an owner, as cfg's
-// user. They are none of its Dependents.
-func More(ctx context.Context, cfg *rest.Config, p *Population, n int, labels map[string]string) error {
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("make more of %s: %w", p.Layout.Name, err)
-	}
-	in := client.Resource(p.Layout.Kind.GVR()).Namespace(p.Namespace)
-	err = Each(ctx, n, func(ctx context.Context, i int) error {
-		_, err := create(ctx, in, p.Layout.Kind, fmt.Sprintf("more-%d", i), labels, nil)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("make more of %s: %w", p.Layout.Name, err)
-	}
-	return nil
-}
-
-func newNamespace(ctx context.Context, client dynamic.Interface, prefix string) (Object, error) {
+// NewNamespace makes a namespace with a name of its own.
+func NewNamespace(ctx context.Context, client dynamic.Interface) (Object, error) {
 	ns := &unstructured.Unstructured{}
-	ns.SetGenerateName("bench-" + prefix + "-")
-	return made(ctx, client.Resource(namespaceKind.GVR()), namespaceKind, ns)
+	ns.SetGenerateName("bench-")
+	return Made(ctx, client.Resource(Namespace.GVR()), Namespace, ns)
 }
 
-// create makes an object, whose owners are of its kind.
-func create(ctx context.Context, in dynamic.ResourceInterface, kind Kind, name string, labels map[string]string, finalizers []string, owners ...Object) (Object, error) {
+// Create makes an object, whose owners are of its kind.
+func Create(ctx context.Context, client dynamic.Interface, kind Kind, namespace, name string, labels map[string]string,
+	owners ...Object) (Object, error) {
 	o := &unstructured.Unstructured{}
 	o.SetName(name)
 	o.SetLabels(labels)
-	o.SetFinalizers(finalizers)
 	var references []metav1.OwnerReference
 	for _, owner := range owners {
-		references = append(references, reference(kind, owner))
+		references = append(references, Reference(kind, owner))
 	}
 	o.SetOwnerReferences(references)
-	return made(ctx, in, kind, o)
+	return Made(ctx, client.Resource(kind.GVR()).Namespace(namespace), kind, o)
 }
 
-func reference(kind Kind, o Object) metav1.OwnerReference {
+// Reference is one to an owner, whose deletion it blocks.
+func Reference(kind Kind, o Object) metav1.OwnerReference {
 	apiVersion, k := kind.ToAPIVersionAndKind()
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: k, Name: o.Name, UID: o.UID, BlockOwnerDeletion: new(true)}
 }
 
-func made(ctx context.Context, in dynamic.ResourceInterface, kind Kind, o *unstructured.Unstructured) (Object, error) {
+// Made makes an object as it is given.
+func Made(
+	ctx context.Context, in dynamic.ResourceInterface, kind Kind, o *unstructured.Unstructured,
+) (Object, error) {
 	o.SetGroupVersionKind(kind.GroupVersionKind)
 	answer, err := in.Create(ctx, o, metav1.CreateOptions{})
 	if err != nil {

@@ -8,64 +8,66 @@ import (
 	"time"
 )
 
+// Targets of the Makefile.
+const (
+	collecting = "collecting"
+	webhooks   = "webhook"
+	undoing    = "undo"
+	processes  = "process"
+	scaled     = "scale"
+)
+
 // row is one thing to measure, by the name by which --only selects it.
 type row struct {
-	name    string
-	measure func(context.Context, *report) error
+	target, name string
+	measure      func(context.Context) error
 }
 
-// rows are all that can be measured with these options, in the order in which they are: what fills
-// the cluster comes late, and what changes it for good is the last.
+// rows are those that are asked for, in the order in which they are measured: what fills the
+// cluster comes late, and what changes it for good is the last.
 func (b *bench) rows() (rows []row) {
-	add := func(when bool, name string, measure func(context.Context, *report) error) {
-		if when {
-			rows = append(rows, row{name, measure})
-		}
-	}
-	weir := b.weir != ""
-	add(b.memory > 0, memoryName, b.measureEmpty)
 	for _, w := range works {
-		add(true, w.name, func(ctx context.Context, r *report) error { return b.runWork(ctx, w, r) })
+		rows = append(rows, row{collecting, w.name, func(ctx context.Context) error { return b.compareWork(ctx, w) }})
 	}
-	add(b.coOwners > 0, coOwnersName, b.measureCoOwners)
+	rows = append(rows, row{collecting, "start, co-owners", b.measureCoOwners},
+		row{collecting, "empty namespace", b.compareEmpty})
 	for _, d := range b.drainings() {
-		add(true, d.name, func(ctx context.Context, r *report) error { return b.compareDraining(ctx, d, r) })
+		rows = append(rows, row{collecting, d.name, func(ctx context.Context) error { return b.compareDraining(ctx, d) }})
 	}
-	add(true, neighbourName, b.measureNeighbour)
-	for _, a := range admittings {
-		add(weir, a.name, func(ctx context.Context, r *report) error { return b.compareAdmitting(ctx, a, r) })
+	rows = append(rows, row{collecting, "another client beside cascades", b.measureNeighbour})
+	for _, j := range judgings {
+		rows = append(rows, row{webhooks, j.name, func(ctx context.Context) error { return b.compareJudging(ctx, j) }})
 	}
-	for _, e := range enforcings {
-		add(weir, e.name, func(ctx context.Context, r *report) error { return b.compareEnforcing(ctx, e, r) })
+	for _, p := range []string{"Foreground", "Orphan"} {
+		rows = append(rows, row{webhooks, "enforced " + p + ", no dependents",
+			func(ctx context.Context) error { return b.compareEnforcing(ctx, p) }})
 	}
-	add(weir, braked, b.measureBrake)
-	add(true, followingName, b.measureFollowing)
-	add(weir, shadowName, b.measureShadow)
-	add(weir && b.objects > 0, scaleName, b.measureScale)
-	add(b.memory > 0, leftName, b.measureLeft)
-	add(b.memory > 0, memoryName, b.measureFull)
-	add(b.memory > 0 && b.plugin != "", askingName, b.measureAsking)
-	add(weir && b.coOwners > 0, backFillName, b.measureBackFill)
-	add(weir, undoAlone, b.measureUndoAlone)
-	add(weir, undoTree, b.measureUndoTree)
-	add(weir && b.namespaceN > 0, undoNamespace, b.measureUndoNamespace)
-	return rows
+	rows = append(rows,
+		row{webhooks, "background cascade of the built-in collector, whose deletes the brake sees", b.measureBrake},
+		row{processes, "CPU of following", b.measureFollowing},
+		row{scaled, "at scale", b.measureScale},
+		row{processes, "memory, made and deleted again", b.measureLeft},
+		row{processes, "memory", b.measureMemory},
+		row{processes, "asking", b.measureAsking},
+		row{webhooks, "back-fill", b.measureBackFill},
+		row{undoing, "undo, objects that are deleted one by one", b.measureUndoAlone},
+		row{undoing, "undo, a tree", b.measureUndoTree},
+		row{undoing, "undo, a namespace", b.measureUndoNamespace})
+	return slices.DeleteFunc(rows, func(x row) bool {
+		all := b.target == "" && x.target != scaled
+		return !all && x.target != b.target || !b.only.MatchString(x.name)
+	})
 }
 
-// run measures what was asked for.
-func (b *bench) run(ctx context.Context, r *report) error {
-	return b.runRows(ctx, r, slices.DeleteFunc(b.rows(), func(x row) bool { return !b.only.MatchString(x.name) }))
-}
-
-// runRows gives each row its part of the time, and what rows before it have left.
-func (b *bench) runRows(ctx context.Context, r *report, rows []row) error {
+// run gives each row its part of the time, and what rows before it have left.
+func (b *bench) run(ctx context.Context, rows []row) error {
 	for i, x := range rows {
 		b.row, b.due = x.name, b.limit*time.Duration(i+1)/time.Duration(len(rows))
-		if b.limit > 0 && time.Since(b.started) >= b.limit {
+		if time.Since(b.started) >= b.limit {
 			b.noTime(0)
 			continue
 		}
-		if err := x.measure(ctx, r); err != nil {
+		if err := x.measure(ctx); err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
 	}
@@ -81,7 +83,7 @@ func (b *bench) inTime(rounds int) iter.Seq[int] {
 			if !yield(round) {
 				return
 			}
-			if b.limit > 0 && round+1 < rounds && time.Since(b.started)+time.Since(began) > b.due {
+			if round+1 < rounds && time.Since(b.started)+time.Since(began) > b.due {
 				b.noTime(round + 1)
 				return
 			}
@@ -93,4 +95,19 @@ func (b *bench) inTime(rounds int) iter.Seq[int] {
 func (b *bench) noTime(rounds int) {
 	b.short = append(b.short, fmt.Sprintf("%d of %s", rounds, b.row))
 	b.say("%s: %d rounds, since all has to end within %s", b.row, rounds, b.limit)
+}
+
+// inRound are the systems that are measured in a round, which counts from 0. A slow work takes the
+// reference two or three times as long as Weir, so the reference does it in the first round only;
+// an older Weir does it in all. In every second round the last is the first: who comes first finds
+// the control plane in another state than who comes after it.
+func inRound(systems []system, round int, slow bool) []system {
+	if slow && round > 0 && systems[len(systems)-1].name != weirBefore {
+		return systems[:1]
+	}
+	systems = slices.Clone(systems)
+	if round%2 == 1 {
+		slices.Reverse(systems)
+	}
+	return systems
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,112 +12,71 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/e2e/load"
 )
 
 const (
-	undoAlone     = "undo, objects that are deleted one by one"
-	undoTree      = "undo, a tree"
-	undoNamespace = "undo, a namespace"
-
 	// aloneToUndo is how many objects are deleted one by one: of fewer there is no 99th percentile.
 	aloneToUndo = 300
-	undoLabel   = "undo"
 	noPolicy    = "no policy"
+	held        = "held"
 	archived    = "archived"
 )
 
-// undoPolicies are about what carries the label: one archives it, and one has it held and no more.
-const undoPolicies = `
-apiVersion: weir.dev/v1beta1
-kind: DeletionPolicy
-metadata: {name: archived}
-spec:
-  archive: {}
-  failurePolicy: Fail
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps, namespaces]}]
-    objectSelector: {matchLabels: {undo: archived}}
----
-apiVersion: weir.dev/v1beta1
-kind: DeletionPolicy
-metadata: {name: held}
-spec:
-  propagation: {default: Foreground}
-  match:
-    resources: [{apiGroups: [""], resources: [configmaps]}]
-    objectSelector: {matchLabels: {undo: held}}
-`
-
-// undoUser is who deletes, and restores.
-type undoUser struct {
-	*rest.Config
-	kubeconfig string
-	weir       *load.Guard
+// undoLabels are those of what a policy is about: one archives it, and one has it held and no more.
+func undoLabels(who string) map[string]string {
+	if who == noPolicy {
+		return nil
+	}
+	return map[string]string{"undo": who}
 }
 
+var undoPolicies = policy(archived, "DeletionPolicy", `archive: {}, failurePolicy: Fail, match: {`+
+	`resources: [{apiGroups: [""], resources: [configmaps, namespaces]}], objectSelector: {matchLabels: {undo: archived}}}`) +
+	policy(held, "DeletionPolicy", `propagation: {default: Foreground}, match: {`+
+		`resources: [{apiGroups: [""], resources: [configmaps]}], objectSelector: {matchLabels: {undo: held}}}`)
+
 // whileArchiving does something while weir runs with the policies, in replace mode.
-func (b *bench) whileArchiving(ctx context.Context, do func(undoUser) error) (err error) {
-	cfg, kubeconfig, err := load.User(ctx, b.plane, "bench")
+func (b *bench) whileArchiving(ctx context.Context, do func(*guard) error) (err error) {
+	if err := load.CreateCRDs(ctx, b.Config, "../policies/crds"); err != nil {
+		return err
+	}
+	g, err := b.startPair(ctx, undoPolicies, "replace")
 	if err != nil {
 		return err
 	}
-	if err := load.CreateCRDs(ctx, b.plane.Config, "../policies/crds"); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(b.plane.Dir, "policies-")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "policies.yaml"), []byte(undoPolicies), 0o644); err != nil {
-		return err
-	}
-	g, err := load.StartWeirPair(ctx, b.plane, b.weir, b.kubeconfig, dir, "replace", b.weirFlags...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.Stop(ctx)) }()
-	for _, value := range []string{"held", archived} {
-		if err := load.AwaitFinalizers(ctx, cfg, map[string]string{undoLabel: value}); err != nil {
+	defer func() { err = errors.Join(err, g.stop(ctx)) }()
+	for _, who := range []string{held, archived} {
+		if err := b.awaitFinalizers(ctx, undoLabels(who)); err != nil {
 			return err
 		}
 	}
-	return do(undoUser{cfg, kubeconfig, g})
+	return do(g)
 }
 
 // measureUndoAlone tells what a user waits for, and how long an object without dependents is held:
 // one that is archived, one that is only held, and one that no policy is about.
-func (b *bench) measureUndoAlone(ctx context.Context, r *report) error {
-	return b.whileArchiving(ctx, func(user undoUser) error {
+func (b *bench) measureUndoAlone(ctx context.Context) error {
+	return b.whileArchiving(ctx, func(*guard) error {
 		for range b.inTime(b.rounds) {
-			var answeredPlain, gonePlain time.Duration
-			for _, who := range []string{noPolicy, "held", archived} {
-				layout := load.Loose(aloneToUndo)
-				if who != noPolicy {
-					layout.Labels = map[string]string{undoLabel: who}
-				}
-				p, err := b.populate(ctx, layout)
+			var answeredPlain, gonePlain float64
+			for _, who := range []string{noPolicy, held, archived} {
+				p, err := b.populate(ctx, load.Loose(aloneToUndo, undoLabels(who)))
 				if err != nil {
 					return err
 				}
-				all, err := load.Endings(ctx, b.plane.Config, user.Config, p)
+				all, err := b.endings(ctx, p)
 				if err != nil {
 					return err
 				}
-				answered := percentile(all, 50, func(e load.Ending) time.Duration { return e.Answered })
-				of := func(e load.Ending) time.Duration { return e.Gone }
-				gone := percentile(all, 50, of)
+				answered, gone := percentile(all.answered, 50), percentile(all.gone, 50)
 				if who == noPolicy {
 					answeredPlain, gonePlain = answered, gone
 				}
-				r.note(who, figure{"DELETE answered, p50, ms", milliseconds(answered)},
-					figure{"of no policy", float64(answered) / float64(answeredPlain)},
-					figure{"gone, p50, ms", milliseconds(gone)}, figure{"gone, of no policy", float64(gone) / float64(gonePlain)},
-					figure{"gone, p99, ms", milliseconds(percentile(all, 99, of))})
+				b.note(who, figure{"DELETE answered, p50, ms", answered}, figure{"of no policy", answered / answeredPlain},
+					figure{"gone, p50, ms", gone}, figure{"gone, of no policy", gone / gonePlain},
+					figure{"gone, p99, ms", percentile(all.gone, 99)})
 			}
 		}
 		return nil
@@ -128,32 +85,30 @@ func (b *bench) measureUndoAlone(ctx context.Context, r *report) error {
 
 // measureUndoTree has an owner deleted with n dependents, archived and not, each by another process,
 // and what was archived restored.
-func (b *bench) measureUndoTree(ctx context.Context, r *report) error {
+func (b *bench) measureUndoTree(ctx context.Context) error {
 	for range b.inTime(b.rounds) {
 		var plain undone
 		for _, who := range []string{noPolicy, archived} {
-			var p *load.Population
-			err := b.whileArchiving(ctx, func(user undoUser) error {
-				x, err := b.undoingTree(ctx, user, who)
-				if err != nil {
+			var x undone
+			err := b.whileArchiving(ctx, func(g *guard) (err error) {
+				if x, err = b.undoingTree(ctx, g, who); err != nil {
 					return err
 				}
 				if who == noPolicy {
 					plain = x
 				}
-				p = x.population
-				n := float64(len(p.Dependents))
-				r.note(who, figure{"objects", n}, figure{"objects/s", x.Rate()}, figure{"of no policy", x.Rate() / plain.Rate()},
-					figure{"first after, ms", milliseconds(x.First)}, figure{"requests each, about all kinds", x.all.Total() / n},
-					figure{"more of them", (x.all.Total() - plain.all.Total()) / n}, figure{"RSS at most, MB", mb(x.most)},
+				n := float64(x.Dependents)
+				b.note(who, figure{"objects", n}, figure{"objects/s", x.Rate()}, figure{"of no policy", x.Rate() / plain.Rate()},
+					figure{"first after, ms", milliseconds(x.First)}, figure{"requests each, about all kinds", x.perObject()},
+					figure{"more of them", x.perObject() - plain.perObject()}, figure{"RSS at most, MB", mb(x.most)},
 					figure{"more of it", mb(x.most) - mb(plain.most)})
 				if who == noPolicy {
 					return nil
 				}
-				return b.restoring(ctx, r, user, x)
+				return b.restoring(ctx, x)
 			})
 			if err == nil {
-				err = load.Clean(ctx, b.plane.Config, p)
+				err = b.clean(ctx, x.population)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", who, err)
@@ -163,60 +118,50 @@ func (b *bench) measureUndoTree(ctx context.Context, r *report) error {
 	return nil
 }
 
-// undone is a tree that was deleted.
+// undone is a tree that was deleted. The requests are those about all kinds.
 type undone struct {
-	load.Result
+	measured
 	population *load.Population
 	made       time.Duration
-	json       int         // bytes of it
-	all        load.Counts // requests about all kinds
-	most       uint64      // bytes that the controller held
+	json       int    // bytes of it
+	most       uint64 // bytes that the controller held
 }
 
-func (b *bench) undoingTree(ctx context.Context, user undoUser, who string) (x undone, err error) {
+func (b *bench) undoingTree(ctx context.Context, g *guard, who string) (x undone, err error) {
 	layout := load.Tree(b.n)
-	if who != noPolicy {
-		layout.OwnerLabels = map[string]string{undoLabel: who}
-	}
+	layout.OwnerLabels = undoLabels(who)
 	began := time.Now()
-	if x.population, err = load.Populate(ctx, b.plane.Config, layout); err != nil {
+	if x.population, err = load.Populate(ctx, b.Config, layout); err != nil {
 		return x, err
 	}
 	x.made = time.Since(began)
-	client, err := kubernetes.NewForConfig(b.plane.Config)
-	if err != nil {
-		return x, err
+	list, err := b.admin.kube.CoreV1().RESTClient().Get().Namespace(x.population.Namespace).Resource("configmaps").DoRaw(ctx)
+	if err == nil {
+		err = pause(ctx, digest)
 	}
-	list, err := client.CoreV1().RESTClient().Get().Namespace(x.population.Namespace).Resource("configmaps").DoRaw(ctx)
 	if err != nil {
 		return x, err
 	}
 	x.json = len(list)
-	if err := load.Pause(ctx, digest); err != nil {
-		return x, err
-	}
-	x.all, err = load.RequestsOf(ctx, b.plane.Metrics, func() error {
-		_, x.most, err = load.Peak(user.weir.Controller(), func() error {
-			x.Result, err = load.Cascade(ctx, user.Config, b.plane.Metrics, x.population, metav1.DeletePropagationBackground)
+	x.measured, err = b.counted(ctx, others, func() (result load.Result, err error) {
+		_, x.most, err = peak(g.controller.Child, func() error {
+			m, err := b.cascade(ctx, b.user, x.population, background)
+			result = m.Result
 			return err
 		})
-		return err
+		return result, err
 	})
 	return x, err
 }
 
 // restoring finds the tree of what was deleted, and has it restored as its user would.
-func (b *bench) restoring(ctx context.Context, r *report, user undoUser, x undone) error {
-	client, err := dynamic.NewForConfig(b.plane.Config)
-	if err != nil {
-		return err
-	}
+func (b *bench) restoring(ctx context.Context, x undone) error {
 	trees := schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "deletedtrees"}
-	list, err := client.Resource(trees).List(ctx, metav1.ListOptions{})
+	list, err := b.admin.dynamic.Resource(trees).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	n, tree, sealed := len(x.population.Dependents)+1, "", int64(0)
+	n, tree, sealed := x.Dependents+1, "", int64(0)
 	for _, t := range list.Items {
 		uid, _, _ := unstructured.NestedString(t.Object, "spec", "root", "uid")
 		objects, _, _ := unstructured.NestedInt64(t.Object, "status", "objects")
@@ -228,71 +173,62 @@ func (b *bench) restoring(ctx context.Context, r *report, user undoUser, x undon
 	if tree == "" {
 		return fmt.Errorf("no tree has the owner and its %d dependents", n-1)
 	}
-	r.note("its archive", figure{"sealed, MB", mb(uint64(sealed))}, figure{"of its JSON", float64(sealed) / float64(x.json)})
-	if b.plugin == "" {
-		return nil
-	}
+	b.note("its archive", figure{"sealed, MB", mb(uint64(sealed))}, figure{"of its JSON", float64(sealed) / float64(x.json)})
 	began := time.Now()
-	all, err := load.RequestsOf(ctx, b.plane.Metrics, func() error {
+	m, err := b.counted(ctx, others, func() (r load.Result, err error) {
 		cmd := exec.CommandContext(ctx, b.plugin, "restore", tree, "--weir-namespace", metav1.NamespaceSystem,
-			"--kubeconfig", user.kubeconfig, "--cache-dir", b.plane.Dir)
+			"--kubeconfig", b.user.kubeconfig, "--cache-dir", b.Dir)
 		out, err := cmd.CombinedOutput()
 		if made := strings.Count(string(out), "restored "); err != nil || made != n {
-			return fmt.Errorf("%d of %d objects were restored: %w; it ends with %q", made, n, err, out[max(0, len(out)-500):])
+			err = fmt.Errorf("%d of %d objects were restored: %w; it ends with %q", made, n, err, out[max(0, len(out)-500):])
 		}
-		return nil
+		return load.Result{Dependents: n, Took: time.Since(began)}, err
 	})
 	if err != nil {
 		return err
 	}
-	took := time.Since(began)
-	r.note("restored by kubectl weir", figure{"objects/s", float64(n) / took.Seconds()},
-		figure{fmt.Sprintf("of %d plain creators", load.Clients), x.made.Seconds() / took.Seconds()},
-		figure{"requests each", all.Total() / float64(n)}, figure{"took, s", took.Seconds()})
+	b.note("restored by kubectl weir", figure{"objects/s", m.Rate()},
+		figure{fmt.Sprintf("of %d plain creators", load.Clients), x.made.Seconds() / m.Took.Seconds()},
+		figure{"requests each", m.perObject()}, figure{"took, s", m.Took.Seconds()})
 	return nil
 }
 
 // measureUndoNamespace has namespaces deleted that are full, archived and not.
-func (b *bench) measureUndoNamespace(ctx context.Context, r *report) error {
-	d := draining{namespaces: 1, configMaps: b.namespaceN}
-	return b.whileArchiving(ctx, func(user undoUser) error {
-		if _, err := b.undoingNamespace(ctx, user, draining{namespaces: 1}, noPolicy); err != nil { // until it drains
+func (b *bench) measureUndoNamespace(ctx context.Context) error {
+	return b.whileArchiving(ctx, func(*guard) error {
+		if _, err := b.undoingNamespace(ctx, 0, noPolicy); err != nil { // until it drains
 			return err
 		}
 		for range b.inTime(b.rounds) {
 			plain := 0.0
 			for _, who := range []string{noPolicy, archived} {
-				x, err := b.undoingNamespace(ctx, user, d, who)
+				x, err := b.undoingNamespace(ctx, b.namespaceN, who)
 				if err != nil {
 					return fmt.Errorf("%s: %w", who, err)
 				}
 				if who == noPolicy {
 					plain = x.Rate()
 				}
-				r.note(who, figure{"objects", float64(x.Dependents)}, figure{"objects/s", x.Rate()}, figure{"of no policy", x.Rate() / plain},
-					figure{"requests each", x.PerObject()}, figure{"took, s", x.Took.Seconds()})
+				b.note(who, figure{"objects", float64(x.Dependents)}, figure{"objects/s", x.Rate()}, figure{"of no policy", x.Rate() / plain},
+					figure{"requests each", x.perObject()}, figure{"took, s", x.Took.Seconds()})
 			}
 		}
 		return nil
 	})
 }
 
-func (b *bench) undoingNamespace(ctx context.Context, user undoUser, d draining, who string) (x load.Result, err error) {
-	batch, err := b.furnish(ctx, d)
+func (b *bench) undoingNamespace(ctx context.Context, n int, who string) (m measured, err error) {
+	made, err := b.furnish(ctx, draining{namespaces: 1, configMaps: n})
 	if err != nil {
-		return x, err
+		return m, err
 	}
-	client, err := kubernetes.NewForConfig(b.plane.Config)
-	if err != nil {
-		return x, err
-	}
-	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, undoLabel, strings.ReplaceAll(who, " ", "-"))
-	_, err = client.CoreV1().Namespaces().Patch(ctx, batch.Namespaces[0].Name, types.MergePatchType, label, metav1.PatchOptions{})
+	label := fmt.Appendf(nil, `{"metadata":{"labels":{"undo":%q}}}`, strings.ReplaceAll(who, " ", "-"))
+	_, err = b.admin.kube.CoreV1().Namespaces().Patch(ctx, made.namespaces[0].Name, types.MergePatchType, label, metav1.PatchOptions{})
 	if err == nil {
-		err = load.Pause(ctx, digest)
+		err = pause(ctx, digest)
 	}
 	if err != nil {
-		return x, err
+		return m, err
 	}
-	return load.Drain(ctx, user.Config, b.plane.Metrics, batch)
+	return b.drain(ctx, b.user, made)
 }

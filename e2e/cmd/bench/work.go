@@ -3,34 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 
 	"github.com/weir-dev/weir/e2e/load"
-	"github.com/weir-dev/weir/e2e/plane"
 )
 
-type bench struct {
-	options
-	started time.Time
-	row     string        // is being measured
-	due     time.Duration // after the start: until when rounds of it may begin
-	short   []string      // rows with fewer rounds than were asked for
-	plane   *plane.Plane
-	cfg     *rest.Config // the floor's; the same identity as Weir's
-	// kubeconfig is of that identity.
-	kubeconfig string
-
-	systems         []load.System // in the order in which they take turns
-	lifted, limited load.System
-
-	empty map[string]weight // of each system, in a cluster with nothing in it
-	full  *load.Population  // once it was measured
-}
+const (
+	background = metav1.DeletePropagationBackground
+	foreground = metav1.DeletePropagationForeground
+	orphan     = metav1.DeletePropagationOrphan
+)
 
 // work is one thing to measure.
 type work struct {
@@ -43,70 +30,53 @@ type work struct {
 }
 
 var works = []work{
-	{"background, flat", load.Flat, metav1.DeletePropagationBackground, true, false},
-	{"background, tree", load.Tree, metav1.DeletePropagationBackground, false, true},
-	{"background, custom resources", load.Custom, metav1.DeletePropagationBackground, false, true},
-	{"foreground, flat", load.Flat, metav1.DeletePropagationForeground, true, false},
-	{"foreground, tree", load.Tree, metav1.DeletePropagationForeground, false, true},
-	{"foreground, custom resources", load.Custom, metav1.DeletePropagationForeground, false, true},
-	{"orphan, flat", load.Flat, metav1.DeletePropagationOrphan, true, false},
-	{"orphan, custom resources", load.Custom, metav1.DeletePropagationOrphan, false, true},
+	{"background, flat", load.Flat, background, true, false},
+	{"background, tree", load.Tree, background, false, true},
+	{"background, custom resources", load.Custom, background, false, true},
+	{"foreground, flat", load.Flat, foreground, true, false},
+	{"foreground, tree", load.Tree, foreground, false, true},
+	{"foreground, custom resources", load.Custom, foreground, false, true},
+	{"orphan, flat", load.Flat, orphan, true, false},
+	{"orphan, custom resources", load.Custom, orphan, false, true},
 }
 
-const digest = load.Digest
-
-// runWork compares one kind of work, and measures it at the limits that a Weir has by default.
-func (b *bench) runWork(ctx context.Context, w work, r *report) error {
-	floor := func(ctx context.Context) (load.Result, error) { return b.floor(ctx, w, b.n) }
-	do := func(ctx context.Context, s load.System) (load.Result, error) { return b.cascade(ctx, w, s, b.n) }
-	err := b.betweenFloors(ctx, r, b.systems, w.slow, floor, do)
-	if err != nil || !w.byDefault || b.defaultN == 0 {
+// compareWork compares one kind of work, and measures it at the reference's default limits.
+func (b *bench) compareWork(ctx context.Context, w work) error {
+	err := b.betweenFloors(ctx, b.systems, w.slow,
+		func() (load.Result, error) { return b.floorOf(ctx, w, b.n) },
+		func(s system) (measured, error) { return b.workBy(ctx, w, s, b.n) })
+	if err != nil || !w.byDefault {
 		return err
 	}
-	got, err := b.cascade(ctx, w, b.limited, b.defaultN)
+	got, err := b.workBy(ctx, w, b.limited, max(1, b.n/25))
 	if err == nil {
-		r.note(b.limited.Name, figure{"objects/s", got.Rate()})
+		b.note(b.limited.name, figure{"objects/s", got.Rate()})
 	}
 	return err
 }
 
-// inRound are the systems that are measured in a round, which counts from 0. A slow work takes the
-// reference two or three times as long as Weir, so the reference does it in the first round only,
-// unless it is measured alone. An older Weir does it in all. In every second round the last is the
-// first: who comes first finds the control plane in another state than who comes after it.
-func inRound(systems []load.System, round int, slow bool) []load.System {
-	if slow && round > 0 && systems[len(systems)-1].Name != weirBefore {
-		return systems[:1]
-	}
-	systems = slices.Clone(systems)
-	if round%2 == 1 {
-		slices.Reverse(systems)
-	}
-	return systems
-}
-
 // betweenFloors takes the systems in turns, with a floor before and after each: what else the
 // machine does at the time hits both, and their ratio stands.
-func (b *bench) betweenFloors(ctx context.Context, r *report, systems []load.System, slow bool,
-	floor func(context.Context) (load.Result, error), do func(context.Context, load.System) (load.Result, error),
+func (b *bench) betweenFloors(ctx context.Context, systems []system, slow bool,
+	floor func() (load.Result, error), do func(system) (measured, error),
 ) error {
-	before, err := floor(ctx)
+	before, err := floor()
 	if err != nil {
 		return err
 	}
 	for round := range b.inTime(b.rounds) {
 		for _, s := range inRound(systems, round, slow) {
-			got, err := do(ctx, s)
+			got, err := do(s)
 			if err != nil {
-				return fmt.Errorf("by %s: %w", s.Name, err)
+				return fmt.Errorf("by %s: %w", s.name, err)
 			}
-			after, err := floor(ctx)
+			after, err := floor()
 			if err != nil {
 				return err
 			}
 			mean := (before.Rate() + after.Rate()) / 2
-			r.note(s.Name, figure{"objects/s", got.Rate()}, figure{"of the floor", got.Rate() / mean},
-				figure{"requests each", got.PerObject()}, figure{"first after, ms", milliseconds(got.First)},
+			b.note(s.name, figure{"objects/s", got.Rate()}, figure{"of the floor", got.Rate() / mean},
+				figure{"requests each", got.perObject()}, figure{"first after, ms", milliseconds(got.First)},
 				figure{"took, s", got.Took.Seconds()},
 				figure{"floor before, objects/s", before.Rate()}, figure{"after", after.Rate()})
 			before = after
@@ -115,70 +85,150 @@ func (b *bench) betweenFloors(ctx context.Context, r *report, systems []load.Sys
 	return nil
 }
 
-func (b *bench) floor(ctx context.Context, w work, n int) (load.Result, error) {
-	p, err := b.populate(ctx, w.layout(n))
-	if err != nil {
-		return load.Result{}, err
-	}
-	result, err := load.Measure(ctx, b.plane.Config, p, w.policy, func(ctx context.Context) error {
-		return load.Floor(ctx, b.cfg, p, w.policy)
-	})
-	if err != nil {
-		return result, err
-	}
-	return result, load.Clean(ctx, b.plane.Config, p)
-}
-
 // populate makes a population, and leaves the API server alone for a moment.
 func (b *bench) populate(ctx context.Context, layout load.Layout) (*load.Population, error) {
-	p, err := load.Populate(ctx, b.plane.Config, layout)
+	p, err := load.Populate(ctx, b.Config, layout)
 	if err == nil {
-		err = load.Pause(ctx, digest)
+		err = pause(ctx, digest)
 	}
 	return p, err
 }
 
-// cascade starts the system on a cluster that holds the population already, so that no time of its
+// workBy starts the system on a cluster that holds the population already, so that no time of its
 // discovery is measured.
-func (b *bench) cascade(ctx context.Context, w work, s load.System, n int) (result load.Result, err error) {
-	p, err := load.Populate(ctx, b.plane.Config, w.layout(n))
+func (b *bench) workBy(ctx context.Context, w work, s system, n int) (m measured, err error) {
+	p, err := load.Populate(ctx, b.Config, w.layout(n))
 	if err != nil {
-		return result, err
+		return m, err
 	}
-	err = b.while(ctx, s, func(*load.Running, time.Duration) error {
-		result, err = load.Cascade(ctx, b.plane.Config, b.plane.Metrics, p, w.policy)
+	err = b.while(ctx, s, func(*running, time.Duration) error {
+		m, err = b.cascade(ctx, b.admin, p, w.policy)
 		return err
 	})
 	if err != nil {
-		return result, err
+		return m, err
 	}
-	return result, load.Clean(ctx, b.plane.Config, p)
+	return m, b.clean(ctx, p)
 }
 
-// while does something while a system runs, which worked for the first time after awake.
-func (b *bench) while(ctx context.Context, s load.System,
-	do func(running *load.Running, awake time.Duration) error) error {
-	running, awake, err := load.StartAwake(ctx, b.plane.Config, s)
+// cascade has somebody delete the owner with a policy, and measures what a running system makes of
+// it, with the requests that it sent.
+func (b *bench) cascade(ctx context.Context, who clients, p *load.Population, policy metav1.DeletionPropagation) (measured, error) {
+	m, err := b.counted(ctx, about(p.Layout.Kind), func() (load.Result, error) {
+		return load.Measure(ctx, who.Config, p, policy, func(ctx context.Context) error {
+			return who.of(p).Delete(ctx, p.Owner.Name, metav1.DeleteOptions{
+				PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &p.Owner.UID},
+			})
+		})
+	})
+	if err == nil {
+		m.requests["DELETE"]-- // the owner's, sent here
+	}
+	return m, err
+}
+
+func (b *bench) floorOf(ctx context.Context, w work, n int) (load.Result, error) {
+	p, err := b.populate(ctx, w.layout(n))
+	if err != nil {
+		return load.Result{}, err
+	}
+	result, err := b.measuredFloor(ctx, b.self, p, w.policy)
+	if err != nil {
+		return result, err
+	}
+	return result, b.clean(ctx, p)
+}
+
+func (b *bench) measuredFloor(
+	ctx context.Context, who clients, p *load.Population, policy metav1.DeletionPropagation,
+) (load.Result, error) {
+	return load.Measure(ctx, b.Config, p, policy, func(ctx context.Context) error { return floor(ctx, who, p, policy) })
+}
+
+// floor does by plain requests what a system has to send at the least: one per object, each with
+// the preconditions that make it safe. The driver knows every object beforehand and decides
+// nothing, so no collector can be faster by much.
+func floor(ctx context.Context, who clients, p *load.Population, policy metav1.DeletionPropagation) error {
+	in, one := who.of(p), remove
+	if policy == orphan {
+		one = release
+	}
+	if err := remove(ctx, in, p.Owner); err != nil {
+		return err
+	}
+	// From the last to the first: in a tree, dependents before their owner, as a foreground deletion
+	// has it.
+	n := len(p.Dependents)
+	return load.Each(ctx, n, func(ctx context.Context, i int) error { return one(ctx, in, p.Dependents[n-1-i]) })
+}
+
+// remove deletes an object as it was when it was made.
+func remove(ctx context.Context, in metadata.ResourceInterface, o load.Object) error {
+	return in.Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: new(background),
+		Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}})
+}
+
+func release(ctx context.Context, in metadata.ResourceInterface, o load.Object) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q,"ownerReferences":null}}`, o.UID, o.ResourceVersion)
+	_, err := in.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// touch changes the data of every dependent to what it never was, and nothing that a webhook of
+// weir's judges. The objects must be ConfigMaps.
+func touch(ctx context.Context, who clients, p *load.Population) error {
+	patch := fmt.Appendf(nil, `{"data":{"touched":%q}}`, time.Now().Format(time.RFC3339Nano))
+	return load.Each(ctx, len(p.Dependents), func(ctx context.Context, i int) error {
+		_, err := who.of(p).Patch(ctx, p.Dependents[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// clean removes what a run left behind, with no system running.
+func (b *bench) clean(ctx context.Context, p *load.Population) error {
+	in := b.admin.of(p)
+	left, err := in.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	defer b.stop(running)
-	if err := load.Pause(ctx, digest); err != nil {
+	return load.Each(ctx, len(left.Items), func(ctx context.Context, i int) error {
+		o := &left.Items[i]
+		err := in.Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: new(background)})
+		if err == nil && len(o.Finalizers) > 0 {
+			_, err = in.Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// coOwnersTime is for how long requests are counted.
+const coOwnersTime = 30 * time.Second
+
+// measureCoOwners starts each system in a cluster in which every object has an owner that is there,
+// and names another that never was: they are to be looked up, and to come off, but nothing waits
+// for it.
+func (b *bench) measureCoOwners(ctx context.Context) error {
+	b.say("making %d objects, each with an owner that never was", b.many)
+	p, err := load.Populate(ctx, b.Config, load.CoOwned(b.many))
+	if err != nil {
 		return err
 	}
-	return do(running, awake)
-}
-
-// stop ends a system. What was measured stands when it does not end well.
-func (b *bench) stop(running *load.Running) {
-	if err := running.Stop(); err != nil {
-		b.say("%v", err)
+	for _, s := range b.systems {
+		r, awake, err := b.startAwake(ctx, s)
+		if err != nil {
+			return err
+		}
+		m, err := b.counted(ctx, about(load.ConfigMap), func() (load.Result, error) { return load.Result{}, pause(ctx, coOwnersTime) })
+		b.end(r)
+		if err != nil {
+			return err
+		}
+		b.note(s.name, figure{"first work after, s", awake.Seconds()},
+			figure{"lookups/s", m.requests["GET"] / coOwnersTime.Seconds()},
+			figure{"references taken off/s", m.requests["PATCH"] / coOwnersTime.Seconds()})
 	}
-}
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
-
-// say tells the progress, with the time since the start: silence looks like a hang.
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "bench: %4.0f s  %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, args...))
+	return b.clean(ctx, p)
 }
