@@ -11,37 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startEtcd runs etcd without fsync: its data lives as long as the plane, and
-// a power cut ends both.
-func (p *Plane) startEtcd(ctx context.Context, path string) error {
-	client, err := FreePort()
-	if err != nil {
-		return err
-	}
-	peer, err := FreePort()
-	if err != nil {
-		return err
-	}
-	p.etcd, p.peer = client, peer
-	clientURL, peerURL := p.etcdURL(), p.peerURL()
-	c := Command(string(Etcd), path, p.log(Etcd),
-		"--name=plane",
-		"--data-dir="+filepath.Join(p.Dir, "etcd"),
-		"--listen-client-urls="+clientURL,
-		"--advertise-client-urls="+clientURL,
-		"--listen-peer-urls="+peerURL,
-		"--initial-advertise-peer-urls="+peerURL,
-		"--initial-cluster=plane="+peerURL,
-		"--unsafe-no-fsync",
-		// A hundred thousand objects and their history fit.
-		"--quota-backend-bytes=8589934592",
-	)
-	if err := p.start(ctx, c); err != nil {
-		return err
-	}
-	return p.await(ctx, c, answers(localClient(), clientURL+"/health"))
-}
-
 func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	var err error
 	if p.port, err = FreePort(); err != nil {
@@ -60,10 +29,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	}
 	c := Command(string(APIServer), path, p.log(APIServer), args...)
 	c.Env = p.opts.APIServerEnv
-	if err := p.start(ctx, c); err != nil {
-		return err
-	}
-	return p.awaitAPIServer(ctx, c)
+	return p.run(ctx, c)
 }
 
 // apiServerFlags are those of an API server on a port, to an etcd; audit is the file of
@@ -120,11 +86,7 @@ rules:
 - level: Metadata
 `
 
-func (p *Plane) awaitAPIServer(ctx context.Context, c *Child) error {
-	return p.awaitServer(ctx, c, p.Config)
-}
-
-// awaitServer also waits for the default namespace, which the API server
+// awaitServer waits for an API server, and for the default namespace, which the API server
 // makes in the background: ready says nothing about it.
 func (p *Plane) awaitServer(ctx context.Context, c *Child, config *rest.Config) error {
 	client, err := p.freshClient()
@@ -158,10 +120,7 @@ func (p *Plane) RestartAPIServer(ctx context.Context) error {
 	// Open watches keep it from leaving for more than ten seconds. One that is killed
 	// instead is something that its clients must survive as well.
 	_ = c.Stop(2 * time.Second)
-	if err := p.start(ctx, c); err != nil {
-		return err
-	}
-	return p.awaitAPIServer(ctx, c)
+	return p.run(ctx, c)
 }
 
 // Metrics is the API server's /metrics, as text.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -35,10 +36,7 @@ func newAuthority(name string) (*authority, error) {
 		return nil, err
 	}
 	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name}, key)
-	if err != nil {
-		return nil, fmt.Errorf("make authority %s: %w", name, err)
-	}
-	return &authority{cert, key}, nil
+	return &authority{cert, key}, err
 }
 
 func (a *authority) bundle() []byte {
@@ -71,7 +69,7 @@ func (a *authority) sign(cert *x509.Certificate) (pair, error) {
 		return pair{}, err
 	}
 	if cert.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
-		return pair{}, fmt.Errorf("choose a serial number: %w", err)
+		return pair{}, err
 	}
 	// An hour back: a clock that steps must not make a fresh plane fail.
 	cert.NotBefore = time.Now().Add(-time.Hour)
@@ -82,21 +80,11 @@ func (a *authority) sign(cert *x509.Certificate) (pair, error) {
 		return pair{}, fmt.Errorf("sign certificate of %s: %w", cert.Subject.CommonName, err)
 	}
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		return pair{}, fmt.Errorf("encode key of %s: %w", cert.Subject.CommonName, err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: raw})
-	return pair{certPEM, keyPEM}, nil
+	return pair{pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: raw}), keyPEM}, err
 }
 
 // newKey makes an elliptic key: RSA would cost most of the plane's start.
-func newKey() (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generate a key: %w", err)
-	}
-	return key, nil
-}
+func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // pki is everything secret of one plane, and the files that its children read.
 type pki struct {
@@ -106,41 +94,20 @@ type pki struct {
 }
 
 func newPKI(dir, address string) (*pki, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	ca, caErr := newAuthority("weir-e2e")
+	front, frontErr := newAuthority("weir-e2e-front-proxy")
+	account, accountErr := newKey()
+	if err := errors.Join(caErr, frontErr, accountErr, os.MkdirAll(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the certificates: %w", err)
 	}
-	ca, err := newAuthority("weir-e2e")
-	if err != nil {
-		return nil, err
-	}
-	front, err := newAuthority("weir-e2e-front-proxy")
-	if err != nil {
-		return nil, err
-	}
 	p := &pki{dir: dir, ca: ca, front: front}
-	serving, err := ca.serving(net.ParseIP(address), net.IPv4(10, 96, 0, 1))
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := front.client(frontProxyUser)
-	if err != nil {
-		return nil, err
-	}
-	kubelets, err := ca.client(kubeletUser)
-	if err != nil {
-		return nil, err
-	}
-	account, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	accountPEM, err := keyutil.MarshalPrivateKeyToPEM(account)
-	if err != nil {
-		return nil, fmt.Errorf("encode the service-account key: %w", err)
-	}
-	caKey, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
-	if err != nil {
-		return nil, fmt.Errorf("encode the authority's key: %w", err)
+	serving, servingErr := ca.serving(net.ParseIP(address), net.IPv4(10, 96, 0, 1))
+	proxy, proxyErr := front.client(frontProxyUser)
+	kubelets, kubeletErr := ca.client(kubeletUser)
+	accountPEM, accountErr := keyutil.MarshalPrivateKeyToPEM(account)
+	caKey, caErr := keyutil.MarshalPrivateKeyToPEM(ca.key)
+	if err := errors.Join(servingErr, proxyErr, kubeletErr, accountErr, caErr); err != nil {
+		return nil, fmt.Errorf("make the certificates: %w", err)
 	}
 	for name, data := range map[string][]byte{
 		"ca.crt": ca.bundle(), "ca.key": caKey, "front-proxy-ca.crt": front.bundle(),

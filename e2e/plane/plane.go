@@ -154,13 +154,6 @@ func (p *Plane) Child(part Part) *Child {
 	return nil
 }
 
-// Children are all parts, in the order of their start.
-func (p *Plane) Children() []*Child {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.children)
-}
-
 // start runs a child of the plane, for the first time or again. It does not
 // race with Stop: either Stop sees the child or the child is not started.
 func (p *Plane) start(ctx context.Context, c *Child) error {

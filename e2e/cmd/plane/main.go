@@ -35,10 +35,6 @@ func run(ctx context.Context, args []string) error {
 	controllers := flags.String("controllers", "", "controllers of kube-controller-manager; empty runs none")
 	flags.BoolVar(&opts.Scheduler, "scheduler", false, "run kube-scheduler")
 	flags.BoolVar(&opts.Kwok, "kwok", false, "add a node whose pods only say that they run")
-	flags.BoolVar(&opts.Audit, "audit", false, "log each request")
-	flags.StringVar(&opts.Dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
-	flags.Func("apiserver-flag", "flag for kube-apiserver (repeatable)", appendTo(&opts.APIServerFlags))
-	flags.Func("controller-flag", "flag for kube-controller-manager (repeatable)", appendTo(&opts.ControllerManagerFlags))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -76,11 +72,4 @@ func build(ctx context.Context, names []string) error {
 		fmt.Println(bins[part])
 	}
 	return nil
-}
-
-func appendTo(list *[]string) func(string) error {
-	return func(v string) error {
-		*list = append(*list, v)
-		return nil
-	}
 }
