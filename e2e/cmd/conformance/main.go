@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,13 +32,10 @@ import (
 )
 
 type options struct {
-	weir        string
-	controllers string
-	focus       string
-	want        int
-	shadow, gc  bool
-	servers     int
-	dir         string
+	weir, focus   string
+	want, servers int
+	shadow, gc    bool
+	dir           string // of all files
 }
 
 func main() {
@@ -45,17 +43,12 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.weir, "weir", "", "the weir binary; default: $WEIR, or built from this repository")
-	flag.StringVar(&o.controllers, "controllers", string(plane.WithoutCollectors), "controllers of kube-controller-manager")
 	flag.StringVar(&o.focus, "focus", `\[sig-api-machinery\] Garbage collector`, "regular expression of the specs to run")
 	flag.IntVar(&o.want, "want", 11, "how many specs have to pass")
 	flag.BoolVar(&o.shadow, "shadow", false, "the built-in collectors work, and Weir compares in shadow mode")
 	flag.BoolVar(&o.gc, "gc", false, "Weir runs by weir gc")
 	flag.IntVar(&o.servers, "api-servers", 1, "how many API servers there are, behind a load balancer if they are several")
-	flag.StringVar(&o.dir, "dir", "", "keep all files here, also after the end; default a temporary directory")
 	flag.Parse()
-	if o.shadow {
-		o.controllers = string(plane.All)
-	}
 	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
@@ -63,39 +56,37 @@ func main() {
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
-	if o.dir == "" {
-		if o.dir, err = os.MkdirTemp("", "weir-conformance-"); err != nil {
-			return err
-		}
-		// A failure is looked into afterwards.
-		defer func() {
-			if err == nil {
-				err = os.RemoveAll(o.dir)
-			} else {
-				fmt.Fprintln(out, "logs are in", o.dir)
-			}
-		}()
+	if o.dir, err = os.MkdirTemp("", "weir-conformance-"); err != nil {
+		return err
 	}
+	// A failure is looked into afterwards.
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(o.dir)
+		} else {
+			fmt.Fprintln(out, "logs are in", o.dir)
+		}
+	}()
 	binary, err := o.binary(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "building and starting a control plane with the controllers", o.controllers)
+	controllers := plane.WithoutCollectors
+	if o.shadow {
+		controllers = plane.All
+	}
+	fmt.Fprintln(out, "building and starting a control plane with the controllers", controllers)
 	bins, err := plane.Build(ctx, out, plane.E2ETest)
 	if err != nil {
 		return err
 	}
 	p, err := plane.Start(ctx, plane.Options{
-		Controllers: plane.Controllers(o.controllers), Scheduler: true, Kwok: true, Out: out, Dir: filepath.Join(o.dir, "plane"),
+		Controllers: controllers, Scheduler: true, Kwok: true, Out: out, Dir: filepath.Join(o.dir, "plane"),
 	})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := p.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	w, kubeconfig, end, err := o.start(ctx, binary, p)
 	if err != nil {
 		return err
@@ -107,8 +98,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := died(w); err != nil {
-		return err
+	if err := w.Ended(); err != nil { // what the tests then proved is not its work
+		return fmt.Errorf("weir: %w; its log ends with\n%s", err, w.Tail(20))
 	}
 	found, err := end(ctx)
 	fmt.Fprint(out, found)
@@ -117,7 +108,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "%d passed, %d failed (%s)\n", len(result.passed), len(result.failed), time.Since(started).Round(time.Second))
 	if len(result.failed) > 0 || len(result.passed) != o.want {
-		return fmt.Errorf("%d of %d passed%s", len(result.passed), o.want, indented(result.failed))
+		return fmt.Errorf("%d of %d passed\n  %s", len(result.passed), o.want, strings.Join(result.failed, "\n  "))
 	}
 	return nil
 }
@@ -170,23 +161,4 @@ func (o options) binary(ctx context.Context) (string, error) {
 		return weir.Named(o.weir)
 	}
 	return weir.Binary(ctx, o.dir)
-}
-
-// died tells of a weir that ended before its tests did: what they then proved is
-// not its work.
-func died(w *weir.Process) error {
-	select {
-	case <-w.Exited():
-		return fmt.Errorf("weir ended during the tests: %w; its log ends with\n%s", w.Wait(), w.Tail(20))
-	default:
-		return nil
-	}
-}
-
-func indented(lines []string) string {
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString("\n  " + line)
-	}
-	return b.String()
 }

@@ -1,96 +1,67 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/weir-dev/weir/e2e/plane"
+	"syscall"
 )
 
 // result names the specs that ran.
 type result struct{ passed, failed []string }
 
-// runSuite runs the specs that focus selects and tells of each as it ends. All
-// that the suite prints goes to a log.
+// runSuite runs the specs that focus selects and tells of each as it ends. All that the suite prints
+// goes to a log.
 func runSuite(ctx context.Context, out io.Writer, binary, kubeconfig, focus, dir string) (result, error) {
-	report := filepath.Join(dir, "report.json")
-	suite := plane.Command("e2e.test", binary, filepath.Join(dir, "e2e.test.log"),
-		"--provider=skeleton", "--kubeconfig="+kubeconfig,
-		"--ginkgo.focus="+focus, "--ginkgo.v", "--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.json-report="+report,
-		// There is one fake node, and no pods of the system.
-		"--minStartupPods=0", "--allowed-not-ready-nodes=0",
-	)
-	if err := suite.Start(ctx); err != nil {
+	log, err := os.Create(filepath.Join(dir, "e2e.test.log"))
+	if err != nil {
 		return result{}, err
 	}
-	tellProgress(ctx, out, suite)
-	suiteErr := suite.Wait()
-	if ctx.Err() != nil {
-		return result{}, ctx.Err()
+	defer log.Close()
+	report := filepath.Join(dir, "report.json")
+	suite := exec.CommandContext(ctx, binary, "--provider=skeleton", "--kubeconfig="+kubeconfig,
+		"--ginkgo.focus="+focus, "--ginkgo.v", "--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.json-report="+report,
+		// There is one fake node, and no pods of the system.
+		"--minStartupPods=0", "--allowed-not-ready-nodes=0")
+	suite.Cancel = func() error { return suite.Process.Signal(syscall.SIGTERM) }
+	printed, err := suite.StdoutPipe()
+	if err != nil {
+		return result{}, err
 	}
+	suite.Stderr = log
+	if err := suite.Start(); err != nil {
+		return result{}, err
+	}
+	for lines := bufio.NewReader(printed); ; {
+		line, err := lines.ReadString('\n')
+		if _, logErr := log.WriteString(line); logErr != nil || err != nil {
+			break
+		}
+		if isProgress(line) {
+			fmt.Fprint(out, line)
+		}
+	}
+	suiteErr := suite.Wait() // not 0 where a spec failed, which the report says
 	r, err := readReport(report)
 	if err != nil {
-		return r, errors.Join(err, suiteErr, fmt.Errorf("the suite's log ends with\n%s", suite.Tail(30)))
+		return r, errors.Join(err, suiteErr, ctx.Err(), fmt.Errorf("the suite's log is %s", log.Name()))
 	}
-	return r, nil
-}
-
-// tellProgress copies from the suite's log the lines with which it begins and
-// ends a spec, until the suite ends.
-func tellProgress(ctx context.Context, out io.Writer, suite *plane.Child) {
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	var read int64
-	for ended := false; !ended; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-suite.Exited():
-			ended = true // and what it wrote last is read once more
-		case <-tick.C:
-		}
-		text := readFrom(suite.LogPath, read)
-		whole := strings.LastIndexByte(text, '\n') + 1
-		read += int64(whole)
-		for line := range strings.Lines(text[:whole]) {
-			if isProgress(line) {
-				fmt.Fprint(out, line)
-			}
-		}
-	}
+	return r, ctx.Err()
 }
 
 // isProgress picks Ginkgo's lines: what runs, how it ended, and why it failed.
 func isProgress(line string) bool {
-	for _, prefix := range []string{"Will run", "[sig-", "•", "[FAILED]", "[PANICKED]", "Ran "} {
-		if strings.HasPrefix(strings.TrimSpace(line), prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// readFrom returns what a file has from an offset on; a log that is not there
-// yet has nothing.
-func readFrom(path string, offset int64) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.NewSectionReader(f, offset, 1<<40))
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	return slices.ContainsFunc([]string{"Will run", "[sig-", "•", "[FAILED]", "[PANICKED]", "Ran "}, func(prefix string) bool {
+		return strings.HasPrefix(strings.TrimSpace(line), prefix)
+	})
 }
 
 // readReport reads Ginkgo's JSON report, in which specs that were not selected

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/e2e/load"
 )
 
 var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v1beta1", Resource: "heldcollections"}
@@ -18,7 +20,7 @@ var heldCollections = schema.GroupVersionResource{Group: "weir.dev", Version: "v
 // held until a person decides.
 func uninstalled(ctx context.Context, c *cluster) error {
 	const n = 600
-	if err := defineWidgets(ctx, c); err != nil {
+	if err := load.Define(ctx, c.cfg, load.Definition(widget, apiextensionsv1.NamespaceScoped, "v1")); err != nil {
 		return err
 	}
 	if err := c.manyWidgets(ctx, n); err != nil {
@@ -58,31 +60,26 @@ func uninstalled(ctx context.Context, c *cluster) error {
 
 const widgetsCRD = "widgets.demo.weir.dev"
 
+var widget = load.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "demo.weir.dev", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
+
 // manyWidgets makes widgets that own a ConfigMap each.
 func (c *cluster) manyWidgets(ctx context.Context, n int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(16)
-	for i := range n {
-		group.Go(func() error {
-			w, err := c.create(ctx, widgets, fmt.Sprintf("{apiVersion: demo.weir.dev/v1, kind: Widget, metadata: {name: tenant-%d, namespace: demo}}", i))
-			if err != nil {
-				return err
-			}
-			_, err = c.create(ctx, configMaps, fmt.Sprintf(`
+	return load.Each(ctx, n, func(ctx context.Context, i int) error {
+		name := fmt.Sprintf("tenant-%d", i)
+		w, err := load.Create(ctx, c.client, widget, namespace, name, nil)
+		if err != nil {
+			return err
+		}
+		_, err = c.create(ctx, configMaps, fmt.Sprintf(`
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: tenant-%[1]d
+  name: %[1]s
   namespace: demo
   labels: {of: widget}
-  ownerReferences: [{apiVersion: demo.weir.dev/v1, kind: Widget, name: tenant-%[1]d, uid: %[2]s}]`, i, w.GetUID()))
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("make widgets: %w", err)
-	}
-	return nil
+  ownerReferences: [{apiVersion: demo.weir.dev/v1, kind: Widget, name: %[1]s, uid: %[2]s}]`, name, w.UID))
+		return err
+	})
 }
 
 func (c *cluster) countOwned(ctx context.Context) (int, error) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,13 +28,12 @@ var (
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	bindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
 	crds        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	widgets     = schema.GroupVersionResource{Group: "demo.weir.dev", Version: "v1", Resource: "widgets"}
 )
 
 // cluster is the plane as the story sees it: a client, and the log in which Weir gives its reasons.
 type cluster struct {
+	cfg                *rest.Config
 	client             dynamic.Interface
 	plugin, kubeconfig string
 	log                string
@@ -41,27 +41,25 @@ type cluster struct {
 }
 
 func (c *cluster) in(r schema.GroupVersionResource) dynamic.ResourceInterface {
-	if slices.Contains([]schema.GroupVersionResource{namespaces, bindings, crds, deletionPolicies, heldCollections}, r) {
+	if slices.Contains([]schema.GroupVersionResource{namespaces, crds, deletionPolicies, heldCollections}, r) {
 		return c.client.Resource(r)
 	}
 	return c.client.Resource(r).Namespace(namespace)
 }
 
 // create makes an object from YAML, and returns it as the server has it.
-func (c *cluster) create(ctx context.Context, r schema.GroupVersionResource, manifest string) (*unstructured.Unstructured, error) {
+func (c *cluster) create(
+	ctx context.Context, r schema.GroupVersionResource, manifest string, dryRun ...string,
+) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
 		return nil, fmt.Errorf("read manifest of %s: %w", r.Resource, err)
 	}
-	made, err := c.in(r).Create(ctx, obj, metav1.CreateOptions{})
+	made, err := c.in(r).Create(ctx, obj, metav1.CreateOptions{DryRun: dryRun})
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", r.Resource, obj.GetName(), err)
 	}
 	return made, nil
-}
-
-func asObject(m map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: m}
 }
 
 // owned are the names of the objects whose owner has the uid, sorted.

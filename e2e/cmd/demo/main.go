@@ -5,12 +5,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -18,16 +18,18 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	weir := flag.String("weir", "../bin/weir", "the weir binary")
+	binary := flag.String("weir", "../bin/weir", "the weir binary")
 	plugin := flag.String("kubectl-weir", "../bin/kubectl-weir", "the plugin of kubectl")
 	flag.Parse()
-	if err := run(ctx, *weir, *plugin); err != nil {
+	if err := run(ctx, *binary, *plugin); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -42,25 +44,20 @@ func run(ctx context.Context, binary, plugin string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := p.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	p.Config.WarningHandler = rest.NewWarningWriter(os.Stdout, rest.WarningWriterOptions{}) // as kubectl does
 	client, err := dynamic.NewForConfig(p.Config)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	c := &cluster{client: client, plugin: plugin, kubeconfig: p.Kubeconfig}
-	if err := c.installPolicies(ctx, binary); err != nil {
+	c := &cluster{cfg: p.Config, client: client, plugin: plugin, kubeconfig: p.Kubeconfig}
+	if err := load.CreateCRDs(ctx, p.Config, "../policies/crds"); err != nil {
 		return err
 	}
 	w, err := startWeir(ctx, c, p, binary)
 	if err != nil {
 		return err
 	}
-	c.log = w.log
 	storyCtx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	if err := tell(storyCtx, c); err != nil {
@@ -82,7 +79,7 @@ Look further:
   %s        the ownership graph (?uid= for a part of it)
   %s        metrics
   %s        what Weir did, and why
-`, p.Kubeconfig, page, w.url+"/debug/controllers/garbage-collector-controller/graph", w.url+"/metrics", w.log)
+`, p.Kubeconfig, page, w.URL+"/debug/controllers/garbage-collector-controller/graph", w.URL+"/metrics", w.LogPath)
 	if os.Getenv("DEMO_EXIT") != "" {
 		return nil
 	}
@@ -91,42 +88,26 @@ Look further:
 	return nil
 }
 
-// weirProcess is a running weir.
-type weirProcess struct{ url, log string }
-
 // startWeir starts weir as a user would, and waits until it has seen the cluster.
-func startWeir(ctx context.Context, c *cluster, p *plane.Plane, binary string) (*weirProcess, error) {
+func startWeir(ctx context.Context, c *cluster, p *plane.Plane, binary string) (*weir.Process, error) {
 	// A user of its own: policies do not judge Weir, and are to judge the administrator.
-	_, kubeconfig, err := p.UserConfig("weir")
+	_, kubeconfig, err := load.User(ctx, p, "weir")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.create(ctx, bindings, `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: weir}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: weir}]`); err != nil {
-		return nil, err
-	}
-	ports, err := freePorts(3)
+	port, err := plane.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	metrics, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	w := &weirProcess{url: "http://" + metrics, log: filepath.Join(p.Dir, "weir.log")}
-	args := []string{"up", "--mode", "replace", "--kubeconfig", kubeconfig, "--log-format", "json",
-		"--webhook-url", fmt.Sprintf("https://localhost:%d", ports[2]), "--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", ports[2]), "--shutdown-delay", "0s",
-		"--metrics-bind-address", metrics, "--metrics-secure=false", "--health-probe-bind-address", health}
-	fmt.Println("\n$", binary, args)
 	began := time.Now()
-	if err := plane.Command("weir", binary, w.log, args...).Start(ctx); err != nil {
+	w, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir, Command: "up",
+		Flags: []string{"--mode", "replace", "--verbosity=0", "--webhook-url", fmt.Sprintf("https://localhost:%d", port),
+			"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--shutdown-delay", "0s"}})
+	if err != nil {
 		return nil, err
 	}
-	if err := waitReady(ctx, "http://"+health+"/readyz"); err != nil {
-		return nil, fmt.Errorf("wait for weir (its log: %s): %w", w.log, err)
-	}
-	fmt.Printf("weir has seen the cluster after %s\n", time.Since(began).Round(time.Millisecond))
+	c.log = w.LogPath
+	fmt.Printf("\n$ %s %s\nweir has seen the cluster after %s\n", binary, strings.Join(w.Args, " "), time.Since(began).Round(time.Millisecond))
 	return w, nil
 }
 

@@ -39,18 +39,23 @@ func tell(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// pod is a pod template for an app.
-func pod(app, restart string) string {
-	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {restartPolicy: %s, terminationGracePeriodSeconds: 1, containers: [{name: app, image: app}]}}`, app, restart)
+// deployment is one of three pods.
+func deployment(name string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: demo}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: app}]}`, name)
 }
 
 // deploy makes a Deployment with running pods, and returns the names that hang on it.
 func deploy(ctx context.Context, c *cluster, name string) (replicaSet string, podNames []string, err error) {
-	d, err := c.create(ctx, deployments, fmt.Sprintf(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s, namespace: demo}
-spec: {replicas: 3, selector: {matchLabels: {app: %[1]s}}, template: %[2]s}`, name, pod(name, "Always")))
+	d, err := c.create(ctx, deployments, deployment(name))
 	if err != nil {
 		return "", nil, err
 	}
@@ -106,23 +111,4 @@ func deploymentOrphan(ctx context.Context, c *cluster) error {
 	}
 	fmt.Printf("  still there: replicaset %s without an owner, its pods running\n", rs)
 	return nil
-}
-
-func defineWidgets(ctx context.Context, c *cluster) error {
-	_, err := c.create(ctx, crds, `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.demo.weir.dev}
-spec:
-  group: demo.weir.dev
-  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
-  scope: Namespaced
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`)
-	if err != nil {
-		return err
-	}
-	return until(ctx, "widgets are served", func(ctx context.Context) (bool, error) {
-		_, err := c.in(widgets).List(ctx, metav1.ListOptions{})
-		return err == nil, nil
-	})
 }
