@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,4 +109,17 @@ func (w *fixture) awaitCollectorRefused(times int) {
 	}
 	before := refused()
 	w.until("the built-in collector is refused", func(context.Context) (bool, error) { return refused() >= before+times, nil })
+}
+
+// startCollector starts kube-controller-manager with the built-in collectors, and returns when they
+// work.
+func (w *fixture) startCollector() {
+	w.Helper()
+	if err := w.plane.StartController(context.WithoutCancel(w.Context()), plane.Collectors, lifted...); err != nil {
+		w.Fatal(err)
+	}
+	name := fmt.Sprint("begins-", time.Now().UnixNano())
+	w.make(fmt.Sprintf("cm %s\ncm %s-leaf owners=(%s)", name, name, name))
+	w.delete(name, background)
+	w.awaitGoneIn(collectorBegins, name+"-leaf")
 }

@@ -11,7 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
@@ -32,7 +31,6 @@ func TestPoliciesComeAndGo(t *testing.T) {
 		name string
 		f    func(*fixture)
 	}{
-		{"policies and their webhooks", (*fixture).webhooksFollowPolicies},
 		{"edited by hand", (*fixture).webhooksAreKept},
 		{"calls that are not made", (*fixture).callsAreSpared},
 		{"what nobody selects", (*fixture).noEntrySelects},
@@ -130,44 +128,6 @@ func (w *fixture) unguarded() typedadmissionregistrationv1.Admissionregistration
 		w.Fatal(err)
 	}
 	return client
-}
-
-// Only what a policy is about comes to weir.
-func (w *fixture) webhooksFollowPolicies() {
-	// A client has left one behind, and no policy asks for it.
-	configurations := w.unguarded().ValidatingWebhookConfigurations()
-	left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "weir"}}
-	_, err := configurations.Create(w.Context(), left, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) { // weir was faster: it finds it emptied
-		_, err = configurations.Patch(w.Context(), left.Name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.awaitWebhooks()
-	one, two := "one-"+w.namespace, "two-"+w.namespace
-	w.policyNamed("DeletionPolicy", one, strings.ReplaceAll(configMaps, "%s", "Foreground"))
-	ones := []string{"delete.weir.dev Ignore DELETE of configmaps", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status"}
-	w.awaitWebhooks(ones...)
-	w.policyNamed("DeletionPolicy", two, `
-  match:
-    resources: [{apiGroups: [apps], resources: [replicasets]}]
-    HERE
-  protection: {maxDependents: 5, inCascades: Ignore}
-  failurePolicy: Fail`)
-	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
-		"stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status")
-	owners := w.policy("OwnerReferencePolicy", `
-  match:
-    resources: [{apiGroups: [""], resources: [secrets]}]
-  blockOwnerDeletion: Deny`)
-	w.awaitWebhooks("delete.weir.dev Ignore DELETE of configmaps", "fail.delete.weir.dev Fail DELETE of replicasets",
-		"owners.weir.dev Ignore CREATE+UPDATE of secrets+secrets/status", "stamp.weir.dev Ignore CREATE+UPDATE of configmaps+configmaps/status")
-	w.unpolicy("OwnerReferencePolicy", owners)
-	w.unpolicy("DeletionPolicy", two)
-	w.awaitWebhooks(ones...)
-	w.unpolicy("DeletionPolicy", one)
-	w.awaitWebhooks()
 }
 
 func (w *fixture) unpolicy(kind, name string) {

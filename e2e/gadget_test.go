@@ -24,7 +24,6 @@ type gadgets struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
-	throttle string // Retry-After of the 429 that deletes are answered with; "": they are carried out
 	objects  []metav1.PartialObjectMetadata
 	watchers map[chan metav1.PartialObjectMetadata]bool // told of deletions
 }
@@ -74,20 +73,6 @@ func (g *gadgets) add(w *fixture, name string, owners ...metav1.OwnerReference) 
 	defer g.mu.Unlock()
 	g.objects = append(g.objects, m)
 	w.made[name] = object{kind: w.kinds["gadget"], namespace: w.namespace, name: name, uid: m.UID}
-}
-
-// throttled makes all deletes answered with 429 and a Retry-After from now on; "" ends that.
-func (g *gadgets) throttled(retryAfter string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.throttle = retryAfter
-}
-
-// left is how many gadgets are there.
-func (g *gadgets) left() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.objects)
 }
 
 // has tells whether a gadget is there.
@@ -148,11 +133,6 @@ func (g *gadgets) list(out http.ResponseWriter, namespace string) {
 func (g *gadgets) delete(out http.ResponseWriter, namespace, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.throttle != "" {
-		out.Header().Set("Retry-After", g.throttle)
-		http.Error(out, "Too many requests, please try again later.", http.StatusTooManyRequests)
-		return
-	}
 	i := slices.IndexFunc(g.objects, func(m metav1.PartialObjectMetadata) bool { return m.Namespace == namespace && m.Name == name })
 	if i < 0 {
 		http.Error(out, "not found", http.StatusNotFound)

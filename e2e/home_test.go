@@ -27,7 +27,9 @@ func TestNamespaceThatWeirRunsInWaitsForAnotherToFinish(t *testing.T) {
 	if _, err := w.typed.CoreV1().ConfigMaps(home).Create(w.Context(), &corev1.ConfigMap{ObjectMeta: pod}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.deleteHome()
+	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), home, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	w.until("the namespace says why it stays", func(ctx context.Context) (bool, error) {
 		ns, err := w.typed.CoreV1().Namespaces().Get(ctx, home, metav1.GetOptions{})
 		if err != nil {
@@ -80,13 +82,6 @@ func (w *fixture) startAtHome(m mode) {
 		c, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "weir", metav1.GetOptions{})
 		return err == nil && len(c.OwnerReferences) == 1 && c.OwnerReferences[0].Name == home, except(err, apierrors.IsNotFound)
 	})
-}
-
-func (w *fixture) deleteHome() {
-	w.Helper()
-	if err := w.typed.CoreV1().Namespaces().Delete(w.Context(), home, metav1.DeleteOptions{}); err != nil {
-		w.Fatal(err)
-	}
 }
 
 func (w *fixture) awaitHomeGone() {

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ type hook struct {
 	server     *httptest.Server
 	kind       string // short
 	mutating   bool
-	operations []admissionregistrationv1.OperationType // besides deletes and updates
+	operations []admissionregistrationv1.OperationType // none: deletes and updates
 	timeout    int32                                   // seconds; 0: the API server's default
 	all        bool                                    // it decides about the requests of others, too
 
@@ -51,13 +52,16 @@ func (w *fixture) serveHook(h *hook) *hook {
 // install registers the webhook, in whose place nothing else is asked.
 func (h *hook) install() {
 	h.w.Helper()
+	if h.operations == nil {
+		h.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete, admissionregistrationv1.Update}
+	}
 	hook := admissionregistrationv1.ValidatingWebhook{
 		Name: h.w.namespace + ".example.com",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			URL: new(h.server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw}),
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: append(h.operations, admissionregistrationv1.Delete, admissionregistrationv1.Update),
+			Operations: h.operations,
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{h.w.kinds[h.kind].resource}},
 		}},
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": h.w.namespace}},
@@ -92,9 +96,19 @@ func (h *hook) remove() {
 	}
 }
 
-// called tries the deletion of the probe, which the webhook refuses where it is tried.
+// called tries to delete the probe, and to make another, of which the webhook refuses what it is asked
+// about where that is tried.
 func (h *hook) called() bool {
-	err := h.w.at(h.w.of("probe")).Delete(h.w.Context(), "probe", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	h.w.Helper()
+	probe, dryRun := h.w.of("probe"), []string{metav1.DryRunAll}
+	if err := h.w.at(probe).Delete(h.w.Context(), probe.name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+		return true
+	}
+	another, err := probe.manifest("probe-too", nil, nil)
+	if err != nil {
+		h.w.Fatal(err)
+	}
+	_, err = h.w.at(probe).Create(h.w.Context(), another, metav1.CreateOptions{DryRun: dryRun})
 	return err != nil
 }
 
@@ -135,7 +149,7 @@ func (h *hook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 }
 
 func (h *hook) answer(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	if r.Name == "probe" && r.DryRun != nil && *r.DryRun {
+	if strings.HasPrefix(r.Name, "probe") && r.DryRun != nil && *r.DryRun {
 		return refusal(http.StatusForbidden, 0)
 	}
 	if h.all || r.UserInfo.Username == weirUser {

@@ -74,30 +74,16 @@ func TestManyDependentsAreKeptWhileOthersCome(t *testing.T) {
 			sec boss
 			rc  leaf owners=(boss!block)
 		`)
-		kept := numbered("kept", n)
-		w.makeOwned("cm", kept, "boss")
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		coming := make(chan []object)
-		boss := w.of("boss")
-		go func() { coming <- w.keepMaking(ctx, "cm", boss) }()
-		w.delete("boss", background)
-		w.awaitGoneIn(patienceFor(n), "boss", "leaf")
-		stop()
-		came := <-coming
-		var names []string
-		for _, o := range came {
-			w.made[o.name] = o
-			names = append(names, o.name)
-		}
+		kept, came := w.deleteWhileOthersCome(n)
+		w.awaitGoneIn(patienceFor(n), "leaf")
 		w.settle()
-		left, err := w.left(t.Context(), names)
+		left, err := w.left(t.Context(), came)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%d were there, %d came, of which %d are kept", n, len(came), len(left))
-		w.mustLive("cm", slices.Concat(kept, names[:len(left)]))
-		w.mustHaveLost(boss)
+		w.mustLive("cm", slices.Concat(kept, came[:len(left)]))
+		w.mustHaveLost(w.of("boss"))
 	})
 }
 
@@ -109,26 +95,33 @@ func TestDependentsThatComeWhileAnEnforcedOrphanEndsAreKept(t *testing.T) {
 	w.policy("DeletionPolicy", strings.ReplaceAll(strings.ReplaceAll(configMaps, "configmaps", "secrets"), "%s", "Orphan"))
 	w.awaitFinalizerAdded("sec")
 	w.make("sec boss")
-	kept := numbered("kept", *meanwhileObjects)
-	w.makeOwned("cm", kept, "boss")
-	boss := w.of("boss")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	coming := make(chan []object)
-	go func() { coming <- w.keepMaking(ctx, "cm", boss) }()
-	w.delete("boss", background)
-	w.awaitGoneIn(patienceFor(len(kept)), "boss")
-	stop()
-	for _, o := range <-coming {
-		w.made[o.name] = o
-		kept = append(kept, o.name)
-	}
-	t.Logf("%d were there, %d came", *meanwhileObjects, len(kept)-*meanwhileObjects)
+	kept, came := w.deleteWhileOthersCome(*meanwhileObjects)
+	t.Logf("%d were there, %d came", len(kept), len(came))
 	w.makeOwned("cm", []string{"late"}, "boss")
 	w.until("it is released", func(context.Context) (bool, error) { return w.owners("late") == "", nil })
 	w.settle()
-	w.mustLive("cm", append(kept, "late"))
-	w.mustHaveLost(boss)
+	w.mustLive("cm", append(slices.Concat(kept, came), "late"))
+	w.mustHaveLost(w.of("boss"))
+}
+
+// deleteWhileOthersCome makes so many dependents of the object boss, deletes it, and makes more of them
+// until it is gone.
+func (w *fixture) deleteWhileOthersCome(n int) (kept, came []string) {
+	w.Helper()
+	kept = numbered("kept", n)
+	w.makeOwned("cm", kept, "boss")
+	ctx, stop := context.WithCancel(w.Context())
+	defer stop()
+	coming, boss := make(chan []object), w.of("boss")
+	go func() { coming <- w.keepMaking(ctx, "cm", boss) }()
+	w.delete("boss", background)
+	w.awaitGoneIn(patienceFor(n), "boss")
+	stop()
+	for _, o := range <-coming {
+		w.made[o.name] = o
+		came = append(came, o.name)
+	}
+	return kept, came
 }
 
 // The policy changes, cannot be judged, and goes, while objects terminate: those that it holds say

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-
 	"github.com/weir-dev/weir/e2e/plane"
 )
 

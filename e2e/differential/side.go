@@ -25,8 +25,6 @@ type Side struct {
 	// anchors are objects that stay, by kind: what a canary that stays is owned by.
 	anchors map[string]metav1.OwnerReference
 
-	deaths *deaths
-
 	mu    sync.Mutex
 	uids  map[*run]map[string]types.UID
 	known map[types.UID]identity
@@ -44,7 +42,7 @@ func NewSide(ctx context.Context, name string, cfg *rest.Config, idle func(conte
 	cfg.WarningHandler = rest.NoWarnings{} // worlds do on purpose what it warns of
 	s := &Side{
 		Name: name, idle: idle, anchors: map[string]metav1.OwnerReference{},
-		uids: map[*run]map[string]types.UID{}, known: map[types.UID]identity{}, deaths: &deaths{at: map[types.UID]uint64{}},
+		uids: map[*run]map[string]types.UID{}, known: map[types.UID]identity{},
 	}
 	var err error
 	if s.objects, err = dynamic.NewForConfig(cfg); err != nil {
@@ -64,11 +62,6 @@ func NewSide(ctx context.Context, name string, cfg *rest.Config, idle func(conte
 		s.anchors[k.Short] = metav1.OwnerReference{
 			APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: "anchor", UID: made,
 		}
-		w, err := s.meta.Resource(k.gvr()).Watch(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("prepare %s: watch %s: %w", name, k.Resource, err)
-		}
-		go s.deaths.follow(ctx, w.ResultChan()) // one that ends tells nothing more, and nothing wrong
 	}
 	return s, nil
 }

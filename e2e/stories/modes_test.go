@@ -5,11 +5,7 @@ package stories
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
