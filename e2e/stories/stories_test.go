@@ -24,6 +24,7 @@ var stories = []told{
 	{"foreground", (*story).foregroundWaitsForContainers, true},
 	{"orphan", (*story).orphanedPodsRunOn, true},
 	{"waves", (*story).namespaceDrainsInWaves, false},
+	{"undo", (*story).restored, true},
 	{"undo-namespace", (*story).namespaceRestored, true},
 	{"cert-manager", (*story).certManager, true},
 	{"upgrade", (*story).upgradeAndRollBack, false},
