@@ -127,7 +127,7 @@ func (p *Page) make(
 func (o *outline) told(flags string) any {
 	return map[string]any{
 		"id": o.id, "summary": o.Plan.Summary(), "totals": o.Plan.Totals(), "verdicts": o.Plan.Verdicts,
-		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": flags, "root": o.Root(), "cells": o.Cells(),
+		"unread": o.Plan.Unread, "cascade": o.cascade, "flags": flags, "root": o.Root(),
 	}
 }
 

@@ -66,8 +66,6 @@ func TestManyDependents(t *testing.T) {
 	moved := p.took(func() {
 		w.make("newcomer", owners{{Object: map[string]any{"metadata": map[string]any{"name": population.Owner.Name, "uid": string(population.Owner.UID)}}}})
 	}, fmt.Sprintf("Plan: %d objects are deleted", *objects+2))
-	p.hash(w.place("owner", "?as=icicle"))
-	p.until("!!document.querySelector('.drawing svg')")
 	small := newFixture(t)
 	boss := small.make("boss", nil)
 	p.hash(small.place("boss", ""))

@@ -104,7 +104,6 @@ func TestViews(t *testing.T) {
 		{"orphans", "#/orphans", []string{"A garbage collector deletes these", "configmaps/" + w.namespace + "/stray"}},
 		{"deleted", "#/deleted", []string{"Nothing that was deleted is kept."}},
 		{"object", w.place("boss", ""), []string{"It is not being deleted.", "Nothing owns it.", "kubectl delete configmaps boss -n " + w.namespace, "is kept and loses a reference", "configmaps/leaf"}},
-		{"icicle", w.place("boss", "?as=icicle"), []string{"Each is as wide as what goes with it"}},
 		{"stuck", w.place("stuck", ""), []string{"It is being deleted", "Who has to act: the component behind the finalizer example.com/hold"}},
 		{"owners", w.place("below", ""), []string{"Owners", "configmaps/" + w.namespace + "/boss"}},
 		{"namespace", "#/object/namespaces/-/" + w.namespace, []string{"are deleted", "configmaps/" + w.namespace + "/boss"}},

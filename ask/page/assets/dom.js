@@ -20,26 +20,13 @@ function fill(e, attributes, children) {
   return e;
 }
 
-const atOnce = 100; // elements that take the browser some milliseconds to lay out
-
-// added adds elements that functions make, some at a time: all at once would hold up the browser. It ends with whatever they are added to.
-export async function added(into, all) {
-  for (let n = 0; n < all.length && (n === 0 || into.isConnected); n += atOnce) {
-    if (n) await new Promise((done) => { document.hidden ? setTimeout(done) : requestAnimationFrame(() => setTimeout(done)); });
-    into.append(...all.slice(n, n + atOnce).map((make) => make()));
-  }
-}
-
 // counted is a number with what there are so many of.
 export function counted(n, one, many) { return `${n.toLocaleString("en")} ${n === 1 ? one : many}`; }
 
 // placeOf is the address of an object on this page.
-export function placeOf(o, cascade, as) {
-  const more = new URLSearchParams();
-  if (cascade && cascade !== "background") more.set("cascade", cascade);
-  if (as) more.set("as", as);
+export function placeOf(o, cascade) {
   const path = ["object", o.kind, o.namespace || "-", o.name].map(encodeURIComponent).join("/");
-  return `#/${path}${more.size ? `?${more}` : ""}`;
+  return `#/${path}${cascade && cascade !== "background" ? `?cascade=${cascade}` : ""}`;
 }
 
 // titleOf names an object.

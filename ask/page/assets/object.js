@@ -2,16 +2,13 @@
 import { aged, ask, same } from "./ask.js";
 import { classOf, commandBox, crumbs, el, kubectl, linkTo, placeOf, renew, titleOf, unreadBox } from "./dom.js";
 import { list } from "./list.js";
-import { cells, manyCells } from "./drawings.js";
 
 const key = { "-": "is deleted", "!": "is deleted, and waits", "~": "is kept, and loses a reference", "?": "is kept: its owners cannot be determined" };
 const cascades = ["background", "foreground", "orphan"];
-const ways = { tree: "Tree", icicle: "Icicle" };
 
 // object shows one, with the plan of its delete laid over what hangs below it.
 export function object(named, params) {
   let cascade = cascades.includes(params.cascade) ? params.cascade : "background";
-  let way = ways[params.as] ? params.as : undefined; // undefined: what the first plan suits
   let said, plan; // the last answers
   let answered = 0; // when it was said why
   let shown; // the parts of the page, once they are there
@@ -20,11 +17,10 @@ export function object(named, params) {
     // keep takes over from the next view if it is of the same object: what was unfolded stays so.
     keep(next) {
       if (next.name !== "object" || titleOf(next.named) !== titleOf(named) || !shown) return false;
-      const [c, w] = next.look();
-      [cascade, way] = [c, w ?? way];
+      cascade = next.look();
       return true;
     },
-    look: () => [cascade, way],
+    look: () => cascade,
     // aged tells whether why it is still there has to be asked again although nothing has changed.
     aged: () => !!said?.why.deleting && aged(answered),
     async read(anew, signal) {
@@ -39,7 +35,6 @@ export function object(named, params) {
     async show(into, { o, p }) {
       if (o !== same) [said, answered] = [o, performance.now()];
       if (p !== same) plan = p;
-      way ??= manyCells(plan) ? "icicle" : "tree";
       if (!shown || !into.contains(shown.head)) {
         shown = { head: el("div"), plan: el("div"), body: el("div"), command: el("div"), side: el("div", { class: "side" }), end: el("div"), list: list(named, () => v.again()) };
         into.replaceChildren(shown.head, el("div", { class: "split" }, el("div", {}, shown.plan, shown.body, shown.command), shown.side), shown.end);
@@ -49,7 +44,8 @@ export function object(named, params) {
       renew(shown.plan, planned());
       renew(shown.command, commandBox(`kubectl delete ${kubectl(named)}${cascade === "background" ? "" : ` --cascade=${cascade}`}${plan.flags}`));
       renew(shown.end, unreadBox([...new Map([...(said.unread || []), ...(plan.unread || [])].map((u) => [u.kind, u])).values()], said.notRead));
-      await body();
+      if (!shown.body.contains(shown.list.element)) shown.body.replaceChildren(shown.list.element);
+      await shown.list.take(plan);
     },
     failed() { said = plan = shown = undefined; },
   };
@@ -86,17 +82,12 @@ export function object(named, params) {
     return [el("ul", {}, roots.map(tree))];
   }
 
-  function choose(label, all, chosen, place) {
-    return el("div", { class: "choices", role: "group", "aria-label": label }, Object.entries(all).map(([key, title]) =>
-      el("button", { type: "button", "aria-pressed": String(key === chosen), "data-choice": key, onclick: () => { location.hash = place(key); } }, title)));
-  }
-
   function planned() {
     return [
       el("h2", {}, "What its delete does"),
-      el("div", { class: "choices wide" },
-        choose("Propagation", Object.fromEntries(cascades.map((c) => [c, c[0].toUpperCase() + c.slice(1)])), cascade, (c) => placeOf(named, c, way)),
-        choose("How it is drawn", ways, way, (w) => placeOf(named, cascade, w))),
+      el("div", { class: "choices", role: "group", "aria-label": "Propagation" }, cascades.map((c) =>
+        el("button", { type: "button", "aria-pressed": String(c === cascade), "data-choice": c, onclick: () => { location.hash = placeOf(named, c); } },
+          c[0].toUpperCase() + c.slice(1)))),
       ...(plan.verdicts || []).flatMap((d) => [
         d.refused ? el("p", { class: "refused" }, `${d.by ? "The API server" : "A policy"} refuses the delete: ${d.message}`) : null,
         d.doubt ? el("p", { class: "warned" }, `Whether a policy refuses the delete is not known: ${d.doubt}`) : null,
@@ -106,17 +97,6 @@ export function object(named, params) {
       el("p", { class: "summary", id: "summary" }, plan.summary),
       el("p", { class: "key" }, Object.entries(key).map(([symbol, means]) => el("span", { class: classOf(symbol) }, el("span", { class: "symbol" }, symbol), ` ${means}`))),
     ];
-  }
-
-  async function body() {
-    const wanted = way, of = wanted + plan.id; // the user may ask for another meanwhile, which is read after this
-    if (wanted === "tree") {
-      if (!shown.body.contains(shown.list.element)) shown.body.replaceChildren(shown.list.element);
-      await shown.list.take(plan);
-    } else if (shown.drawn !== of) {
-      await cells(shown.body, plan, named);
-    }
-    shown.drawn = of;
   }
   return v;
 }
