@@ -57,14 +57,13 @@ MADE = --source $(CURDIR) --version $(VERSION) --revision "$$(git rev-parse HEAD
 image: ## bin/weir-image.tar, for ctr images import, kind load image-archive and docker load: VERSION, IMAGE, IMAGE_PLATFORMS
 	$(RELEASER) image $(MADE) --out $(CURDIR)/bin/weir-image.tar --name $(IMAGE) --platforms $(IMAGE_PLATFORMS)
 
-# Where image and chart will be, and where the files; the key that signs them, if there is one.
+# Where image and chart will be, and where the files.
 REGISTRY ?= ghcr.io/weir-dev
 RELEASE_URL ?= https://github.com/weir-dev/weir/releases/download/$(VERSION)/
-RELEASE_KEY ?=
 RELEASE_PLATFORMS ?=
-MAKE_RELEASE = $(RELEASER) make $(MADE) --registry $(REGISTRY) --url $(RELEASE_URL) --key "$(abspath $(RELEASE_KEY))" \
+MAKE_RELEASE = $(RELEASER) make $(MADE) --registry $(REGISTRY) --url $(RELEASE_URL) \
 	  --platforms "$(RELEASE_PLATFORMS)"
-release: ## all of a release in bin/release, the same every time (docs/releasing.md): REGISTRY, RELEASE_URL, RELEASE_KEY=key.pem, RELEASE_PLATFORMS
+release: ## all of a release in bin/release, the same every time (docs/releasing.md): REGISTRY, RELEASE_URL, RELEASE_PLATFORMS
 	$(MAKE_RELEASE) --out $(CURDIR)/bin/release
 
 release-verify: release ## that a release made again is the same, that what it says is true, and that it is installed as documents say

@@ -2,8 +2,10 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -25,44 +27,32 @@ type archive struct {
 	created time.Time
 	index   v1.ImageIndex
 	first   v1.Image
-	// referrers are SBOMs and provenance; make image writes none.
-	referrers []referrer
 }
 
-// write puts the archive in place in one step and returns the digest of the index.
-func (a archive) write(path string) (v1.Hash, error) {
+// tar is the file.
+func (a archive) tar() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "weir-image-")
 	if err != nil {
-		return v1.Hash{}, err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is no failure
 	if err := a.layout(dir); err != nil {
-		return v1.Hash{}, fmt.Errorf("lay out the image: %w", err)
+		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return v1.Hash{}, err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".image-")
+	var entries []entry // in the order of their names
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, relErr := filepath.Rel(dir, path)
+		entries = append(entries, entry{filepath.ToSlash(name), 0o644, data})
+		return errors.Join(err, relErr)
+	})
 	if err != nil {
-		return v1.Hash{}, err
+		return nil, err
 	}
-	defer os.Remove(f.Name())
-	if err := pack(f, dir, a.created); err != nil {
-		f.Close()
-		return v1.Hash{}, fmt.Errorf("write %s: %w", path, err)
-	}
-	// CreateTemp's files are their owner's alone; an image is no secret, and others load it.
-	if err := f.Chmod(0o644); err != nil {
-		f.Close()
-		return v1.Hash{}, err
-	}
-	if err := f.Close(); err != nil {
-		return v1.Hash{}, err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return v1.Hash{}, err
-	}
-	return a.index.Digest()
+	return tarred(entries, a.created)
 }
 
 // layout writes the directory that the archive is made of.
@@ -83,11 +73,6 @@ func (a archive) layout(dir string) error {
 	})); err != nil {
 		return err
 	}
-	for _, r := range a.referrers {
-		if err := r.append(p); err != nil {
-			return err
-		}
-	}
 	m, err := a.first.Manifest()
 	if err != nil {
 		return err
@@ -104,40 +89,58 @@ func (a archive) layout(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "manifest.json"), docker, 0o644)
 }
 
-// pack writes the files of dir as a tar, in the order of their names.
-func pack(out io.Writer, dir string, created time.Time) error {
-	w := tar.NewWriter(out)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
+// entry is a file of an archive.
+type entry struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// tarred makes an archive of files, in their order, all of one time and owned by root: who runs a
+// program of an image cannot change it.
+func tarred(entries []entry, created time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	t := tar.NewWriter(&out)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: created, Format: tar.FormatPAX}
+		if err := t.WriteHeader(h); err != nil {
+			return nil, err
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+		if _, err := t.Write(e.data); err != nil {
+			return nil, err
 		}
-		h := &tar.Header{Name: filepath.ToSlash(rel), ModTime: created, Mode: 0o644, Typeflag: tar.TypeReg}
-		if d.IsDir() {
-			h.Name, h.Mode, h.Typeflag = h.Name+"/", 0o755, tar.TypeDir
-			return w.WriteHeader(h)
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		h.Size = info.Size()
-		if err := w.WriteHeader(h); err != nil {
-			return err
-		}
-		_, err = io.Copy(w, f)
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	return w.Close()
+	err := t.Close()
+	return out.Bytes(), err
+}
+
+// zipped is tarred, compressed.
+func zipped(entries []entry, created time.Time) ([]byte, error) {
+	data, err := tarred(entries, created)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err = z.Write(data)
+	err = errors.Join(err, z.Close())
+	return out.Bytes(), err
+}
+
+// untarred are the files of an archive.
+func untarred(in io.Reader) (entries []entry, err error) {
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return entries, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{h.Name, h.Mode, data})
+	}
 }

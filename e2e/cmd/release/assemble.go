@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"fmt"
 	"io"
@@ -68,7 +67,7 @@ func assemble(images []platformImage, a about) (archive, error) {
 }
 
 func one(p platformImage, a about) (v1.Image, error) {
-	files, err := layer(a.program, p.binary, a.created)
+	files, err := tarred([]entry{{a.program, 0o755, p.binary}}, a.created)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +89,4 @@ func one(p platformImage, a about) (v1.Image, error) {
 	cfg.OS, cfg.Architecture, cfg.Created = p.os, p.arch, v1.Time{Time: a.created}
 	cfg.Config = v1.Config{User: user, Entrypoint: []string{"/" + a.program}, WorkingDir: "/", Labels: a.labels()}
 	return mutate.ConfigFile(img, cfg)
-}
-
-// layer is a tar with the program in it, owned by root: who runs it cannot change it.
-func layer(program string, binary []byte, created time.Time) ([]byte, error) {
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	if err := w.WriteHeader(&tar.Header{Name: program, Mode: 0o755, Size: int64(len(binary)), ModTime: created, Typeflag: tar.TypeReg}); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(binary); err != nil {
-		return nil, err
-	}
-	err := w.Close()
-	return buf.Bytes(), err
 }

@@ -12,7 +12,6 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/in-toto/attestation v1.2.0
 	github.com/rs/zerolog v1.34.0
-	github.com/secure-systems-lab/go-securesystemslib v0.11.1
 	google.golang.org/protobuf v1.36.11
 	sigs.k8s.io/yaml v1.6.0
 )

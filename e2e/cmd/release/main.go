@@ -3,9 +3,9 @@
 //
 //	go run . image    an image of a program, as an archive that containerd, kind, docker and podman load
 //	go run . make     all of a release, in one folder
-//	go run . verify   a release that is there: sums, provenance, image, and the signature with --key
+//	go run . verify   a release that is there: sums, provenance, image
 //	go run . serve    a registry on this machine that has the image of a release, for tests
-//	go run . push     the image of a release, with what refers to it, to a registry
+//	go run . push     the image of a release, to a registry
 //
 // It is a module of its own: the control plane's cache is keyed by e2e/go.mod, and no one who
 // builds Weir needs this.

@@ -11,12 +11,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
 )
 
 // programs are what a release has archives of.
@@ -37,15 +37,14 @@ const sums = "SHA256SUMS"
 
 // release is what is being made.
 type release struct {
-	source, version, revision, registry, url, key string
-	created                                       time.Time
+	source, version, revision, registry, url string
+	created                                  time.Time
 
 	platforms []string // empty: all of programs
 
 	dir    string            // all of it is written here
 	sums   map[string]string // of each file in dir, in hexadecimal
 	images []platformImage
-	boms   map[string][]byte // of the images, by platform
 	// archives are those of programs, by name and platform: weir linux/amd64.
 	archives map[string]string
 	notes    []byte
@@ -53,14 +52,13 @@ type release struct {
 
 func runMake(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("make", flag.ContinueOnError)
-	r := release{sums: map[string]string{}, boms: map[string][]byte{}, archives: map[string]string{}}
+	r := release{sums: map[string]string{}, archives: map[string]string{}}
 	fs.StringVar(&r.source, "source", "../../..", "the sources")
 	out := fs.String("out", "", "the folder to write; a release that is there is replaced")
 	fs.StringVar(&r.version, "version", "", "the version, as in v1.2.3, which charts/weir/Chart.yaml has")
 	fs.StringVar(&r.revision, "revision", "", "the commit that it is made of")
 	fs.StringVar(&r.registry, "registry", "", "where image and chart will be, as in ghcr.io/weir-dev")
 	fs.StringVar(&r.url, "url", "", "where the files will be: https://…/, without their names")
-	fs.StringVar(&r.key, "key", "", "PEM file of a private Ed25519 key that signs the provenance; empty: nothing does")
 	only := fs.String("platforms", "", "to be quick, only these of the platforms, as in linux/amd64,linux/arm64")
 	created := fs.Int64("created", 0, "seconds since 1970: the time of all that is in it")
 	if err := fs.Parse(args); err != nil {
@@ -142,33 +140,34 @@ func (r *release) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	index, err := partial.Descriptor(image.index)
+	digest, err := image.index.Digest()
 	if err != nil {
 		return err
 	}
 	for _, write := range []func() error{
-		func() error { return r.chart(ctx, index.Digest) },
-		r.krew, r.formula,
+		func() error { return r.chart(ctx, digest) },
+		r.krew,
 		func() error { return r.put("NOTES.md", r.notes) },
 	} {
 		if err := write(); err != nil {
 			return err
 		}
 	}
-	statement, err := r.provenance(index.Digest)
+	statement, err := r.provenance(digest)
 	if err != nil {
 		return err
 	}
 	if err := r.put(r.named("intoto.json"), statement); err != nil {
 		return err
 	}
-	if err := r.writeImage(image, *index, statement); err != nil {
+	data, err := image.tar()
+	if err != nil {
 		return err
 	}
-	if err := r.sumUp(); err != nil {
+	if err := r.put(r.named("image.tar"), data); err != nil {
 		return err
 	}
-	return r.sign(ctx, statement)
+	return r.sumUp()
 }
 
 // of are those of the platforms that are built.
@@ -187,7 +186,7 @@ func (r *release) named(end string) string { return "weir-" + r.version + "." + 
 // program builds a program for a platform, and writes its archive and its SBOM.
 func (r *release) program(ctx context.Context, name, pkg, platform string) error {
 	system, arch, _ := strings.Cut(platform, "/")
-	binary, err := compile(ctx, program{dir: r.source, pkg: pkg, os: system, arch: arch, version: r.version})
+	binary, err := compile(ctx, r.source, pkg, system, arch, r.version)
 	if err != nil {
 		return err
 	}
@@ -197,7 +196,6 @@ func (r *release) program(ctx context.Context, name, pkg, platform string) error
 	}
 	if name == "weir" && slices.Contains(imagePlatforms, platform) {
 		r.images = append(r.images, platformImage{os: system, arch: arch, binary: binary})
-		r.boms[platform] = bom
 	}
 	license, err := os.ReadFile(filepath.Join(r.source, "LICENSE"))
 	if err != nil {
@@ -219,31 +217,6 @@ func executable(name, system string) string {
 	return name
 }
 
-// writeImage writes the image with its SBOMs and its provenance.
-func (r *release) writeImage(image archive, index v1.Descriptor, statement []byte) error {
-	m, err := image.index.IndexManifest()
-	if err != nil {
-		return err
-	}
-	for _, d := range m.Manifests {
-		platform := d.Platform.OS + "/" + d.Platform.Architecture
-		image.referrers = append(image.referrers, referrer{subject: bare(d), mediaType: sbomType,
-			name: strings.TrimSuffix(r.archives["weir "+platform], ".tar.gz") + ".cdx.json", data: r.boms[platform]})
-	}
-	image.referrers = append(image.referrers, referrer{subject: bare(index), mediaType: provenanceType,
-		name: r.named("intoto.json"), data: statement, predicates: provenancePredicate})
-	name := r.named("image.tar")
-	if _, err := image.write(filepath.Join(r.dir, name)); err != nil {
-		return err
-	}
-	data, err := os.ReadFile(filepath.Join(r.dir, name))
-	if err != nil {
-		return err
-	}
-	r.sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
-	return nil
-}
-
 // put writes a file.
 func (r *release) put(name string, data []byte) error {
 	r.sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
@@ -257,4 +230,25 @@ func (r *release) sumUp() error {
 		fmt.Fprintf(&b, "%s  %s\n", r.sums[name], name)
 	}
 	return r.put(sums, b.Bytes())
+}
+
+// readNotes reads the release notes: what the changelog says of the version.
+func (r *release) readNotes() error {
+	changelog, err := os.ReadFile(filepath.Join(r.source, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	text, err := section(string(changelog), r.version)
+	r.notes = []byte(text)
+	return err
+}
+
+// section is what is below the heading of a version.
+func section(changelog, version string) (string, error) {
+	heading := regexp.MustCompile(`(?m)^## ` + regexp.QuoteMeta(version) + `(?:[ ,].*)?\n`).FindStringIndex(changelog)
+	if heading == nil {
+		return "", fmt.Errorf("CHANGELOG.md has no heading ## %s", version)
+	}
+	text, _, _ := strings.Cut(changelog[heading[1]:], "\n## ")
+	return strings.TrimSpace(text) + "\n", nil
 }

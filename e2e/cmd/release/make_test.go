@@ -1,16 +1,12 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/ed25519"
-	"crypto/x509"
 	"debug/buildinfo"
-	"encoding/pem"
-	"errors"
 	"flag"
 	"io"
+	"log"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -24,8 +20,9 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"sigs.k8s.io/yaml"
 )
 
@@ -37,8 +34,8 @@ const (
 )
 
 // madeRelease makes a release of small programs, with the real chart and changelog, in folders of
-// its own. It is signed with a key that is thrown away, whose public half is returned.
-func madeRelease(t *testing.T) (dir, public string) {
+// its own.
+func madeRelease(t *testing.T) string {
 	t.Helper()
 	source := t.TempDir()
 	if err := os.CopyFS(source, os.DirFS("testdata/program")); err != nil {
@@ -53,13 +50,11 @@ func madeRelease(t *testing.T) (dir, public string) {
 			t.Fatal(err)
 		}
 	}
-	dir = filepath.Join(t.TempDir(), "release")
-	key, public := keys(t, 1)
-	args := makeArgs(t, source, dir, "--key", key, "--platforms", "linux/amd64,linux/arm64")
-	if err := runMake(t.Context(), args); err != nil {
+	dir := filepath.Join(t.TempDir(), "release")
+	if err := runMake(t.Context(), makeArgs(t, source, dir, "--platforms", "linux/amd64,linux/arm64")); err != nil {
 		t.Fatal(err)
 	}
-	return dir, public
+	return dir
 }
 
 func makeArgs(t *testing.T, source, dir string, more ...string) []string {
@@ -84,39 +79,15 @@ func version(t *testing.T) string {
 	return "v" + chart.AppVersion
 }
 
-// keys are files of a key made of one byte.
-func keys(t *testing.T, seed byte) (private, public string) {
-	t.Helper()
-	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
-	write := func(name, kind string, der []byte, err error) string {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	private = write("private.pem", "PRIVATE KEY", der, err)
-	der, err = x509.MarshalPKIXPublicKey(key.Public())
-	return private, write("public.pem", "PUBLIC KEY", der, err)
-}
-
 // TestReleaseCanBeChecked: what each part of a release says is true, of the release that -release
 // names, or of a small one, which is made twice.
 func TestReleaseCanBeChecked(t *testing.T) {
 	dir := *there
 	if dir == "" {
-		var public string
-		dir, public = madeRelease(t)
-		again, _ := madeRelease(t)
-		if diff := cmp.Diff(read(t, dir, sums), read(t, again, sums)); diff != "" {
+		dir = madeRelease(t)
+		if diff := cmp.Diff(read(t, dir, sums), read(t, madeRelease(t), sums)); diff != "" {
 			t.Errorf("made again in another folder, it is another release (-first +second):\n%s", diff)
 		}
-		signatureHolds(t, dir, public)
 	}
 	o, err := open(dir)
 	if err != nil {
@@ -131,7 +102,7 @@ func TestReleaseCanBeChecked(t *testing.T) {
 			sbomIsTrue(t, o, base)
 		}
 	}
-	referrersAreServed(t, o)
+	imageIsServed(t, o)
 	downloadsAreTrue(t, o)
 	oneChangedByteIsFound(t, o)
 }
@@ -143,30 +114,6 @@ func read(t *testing.T, path ...string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-func signatureHolds(t *testing.T, dir, public string) {
-	t.Helper()
-	if err := runVerify(t.Context(), []string{"--dir", dir, "--key", public}); err != nil {
-		t.Error(err)
-	}
-	_, other := keys(t, 2)
-	if err := runVerify(t.Context(), []string{"--dir", dir, "--key", other}); err == nil {
-		t.Error("it is verified with the key of another")
-	}
-	o, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.close()
-	changed := bytes.Replace(o.signature, []byte(`"payload":"ew`), []byte(`"payload":"ex`), 1)
-	if bytes.Equal(changed, o.signature) || verifySignature(t.Context(), changed, o.stated, public) == nil {
-		t.Error("one changed byte of what is signed is not found")
-	}
-	stated := append([]byte(" "), o.stated...)
-	if err := verifySignature(t.Context(), o.signature, stated, public); err == nil {
-		t.Error("another statement than the one that was signed is taken")
-	}
 }
 
 // sbomIsTrue compares an SBOM with what go version -m prints of the binary.
@@ -218,28 +165,17 @@ func unzipped(t *testing.T, path string) []entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []entry
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, entry{h.Name, h.Mode, data})
+	entries, err := untarred(z)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return entries
 }
 
-// referrersAreServed: who has an image's digest finds its SBOM, and from the index the provenance
-// and the signature.
-func referrersAreServed(t *testing.T, o *opened) {
+// imageIsServed: what is pushed is the image of the release.
+func imageIsServed(t *testing.T, o *opened) {
 	t.Helper()
-	server := httptest.NewServer(newRegistry())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	tag, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/weir-dev/weir:release")
 	if err != nil {
@@ -249,96 +185,47 @@ func referrersAreServed(t *testing.T, o *opened) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{provenanceType + " " + string(o.stated)}
-	if o.signature != nil {
-		want = append(want, signatureType+" "+string(o.signature))
+	index, err := remote.Index(tag)
+	if err == nil {
+		err = validate.Index(index)
 	}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, referring(t, tag.Digest(digest))); diff != "" {
-		t.Errorf("what refers to the index (-want +got):\n%s", diff)
-	}
-	m, err := o.index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range m.Manifests {
-		bom := read(t, o.dir, "weir-"+version(t)+"-"+d.Platform.OS+"-"+d.Platform.Architecture+".cdx.json")
-		if diff := cmp.Diff([]string{sbomType + " " + bom}, referring(t, tag.Digest(d.Digest.String()))); diff != "" {
-			t.Errorf("what refers to the image of %s (-want +got):\n%s", d.Platform, diff)
-		}
+	if got, err := index.Digest(); err != nil || got.String() != digest || !strings.Contains(string(o.stated), got.Hex) {
+		t.Errorf("the registry has %s (%v), and pushed was %s", got, err, digest)
 	}
 }
 
-// referring are type and file of each that refers to an image.
-func referring(t *testing.T, to name.Digest) []string {
-	t.Helper()
-	index, err := remote.Referrers(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, d := range m.Manifests {
-		img, err := remote.Image(to.Context().Digest(d.Digest.String()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, d.ArtifactType+" "+string(onlyLayer(t, img)))
-	}
-	slices.Sort(out)
-	return out
-}
-
-func onlyLayer(t *testing.T, img v1.Image) []byte {
-	t.Helper()
-	layers, err := img.Layers()
-	if err != nil || len(layers) != 1 {
-		t.Fatalf("%d layers: %v", len(layers), err)
-	}
-	r, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-// downloadsAreTrue: what krew and Homebrew would download is there, with the sums that they check,
-// and runs here as the version that they say.
+// downloadsAreTrue: what krew would download is there, with the sums that it checks, and runs here as
+// the version that it says.
 func downloadsAreTrue(t *testing.T, o *opened) {
 	t.Helper()
-	var m manifest
-	if err := yaml.UnmarshalStrict([]byte(read(t, o.dir, "weir.yaml")), &m); err != nil {
+	var m struct {
+		Spec struct {
+			Version, ShortDescription string
+			Platforms                 []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, o.dir, "weir.yaml")), &m); err != nil {
 		t.Fatal(err)
 	}
-	if s := m.Spec; m.Metadata["name"] != "weir" || s.Version != version(t) || len(s.ShortDescription) > 60 || len(s.Platforms) == 0 {
+	if s := m.Spec; s.Version != version(t) || len(s.ShortDescription) > 60 || len(s.Platforms) == 0 {
 		t.Errorf("the manifest is %+v", m)
 	}
-	formula := read(t, o.dir, "weir.rb")
 	for _, p := range m.Spec.Platforms {
 		archive := p.URI[strings.LastIndex(p.URI, "/")+1:]
 		if o.sums[archive] != p.SHA256 {
 			t.Errorf("krew: sha256 of %s is %s", archive, p.SHA256)
 		}
-		system := p.Selector.MatchLabels["os"]
-		for _, of := range []string{archive, strings.TrimPrefix(archive, "kubectl-")} {
-			named := strings.Contains(formula, of+"\"\n") && strings.Contains(formula, "\""+o.sums[of]+"\"\n")
-			if system != "windows" && !named {
-				t.Errorf("the formula has no %s with its sum %s:\n%s", of, o.sums[of], formula)
-			}
-		}
 		entries := unzipped(t, filepath.Join(o.dir, archive))
 		if len(entries) != 2 || entries[0].name != p.Bin || entries[1].name != "LICENSE" {
 			t.Errorf("%s has %d files, not %s and LICENSE", archive, len(entries), p.Bin)
 		}
-		if system != runtime.GOOS || p.Selector.MatchLabels["arch"] != runtime.GOARCH {
+		if p.Selector.MatchLabels["os"] != runtime.GOOS || p.Selector.MatchLabels["arch"] != runtime.GOARCH {
 			continue
 		}
 		path := filepath.Join(t.TempDir(), p.Bin)

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -18,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// runPush writes the image, and then what refers to it.
+// runPush writes the image.
 func runPush(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("push", flag.ContinueOnError)
 	dir := fs.String("dir", "bin/release", "the release")
@@ -45,43 +44,12 @@ func push(ctx context.Context, dir string, tag name.Tag) (string, error) {
 		return "", err
 	}
 	defer made.close()
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	if err := remote.WriteIndex(tag, made.index, options...); err != nil {
-		return "", err
-	}
-	if made.signature != nil {
-		of, err := made.top.IndexManifest()
-		if err != nil {
-			return "", err
-		}
-		signed := referrer{subject: bare(of.Manifests[0]), mediaType: signatureType,
-			name: filepath.Base(made.signaturePath), data: made.signature, predicates: provenancePredicate}
-		if err := signed.append(made.layout); err != nil {
-			return "", err
-		}
-		if made.top, err = made.layout.ImageIndex(); err != nil {
-			return "", err
-		}
-	}
-	m, err := made.top.IndexManifest()
+	err = remote.WriteIndex(tag, made.index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	if err != nil {
 		return "", err
 	}
-	for _, d := range m.Manifests[1:] {
-		img, err := made.top.Image(d.Digest)
-		if err != nil {
-			return "", err
-		}
-		if err := remote.Write(tag.Digest(d.Digest.String()), img, options...); err != nil {
-			return "", err
-		}
-	}
-	return m.Manifests[0].Digest.String(), nil
-}
-
-// newRegistry is one in memory, which serves referrers and logs nothing.
-func newRegistry() http.Handler {
-	return registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
+	digest, err := made.index.Digest()
+	return digest.String(), err
 }
 
 // runServe is a registry in this process until it ends. It prints its address.
@@ -95,7 +63,7 @@ func runServe(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &http.Server{Handler: newRegistry(), ReadHeaderTimeout: 5 * time.Second}
+	s := &http.Server{Handler: registry.New(registry.Logger(log.New(io.Discard, "", 0))), ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	tag, err := name.NewTag(l.Addr().String() + "/weir-dev/weir:release")
