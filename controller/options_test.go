@@ -54,7 +54,7 @@ func TestWhoseDeletesAreHeld(t *testing.T) {
 		if got := ctrl.brake != nil; got != c.brakes {
 			t.Errorf("%s: there is a brake: %t", name, got)
 		}
-		if shows := ctrl.ShadowHandler() != nil; shows != c.o.Shadow {
+		if shows := ctrl.shadow != nil; shows != c.o.Shadow {
 			t.Errorf("%s: it shows what it compared: %t", name, shows)
 		}
 		ctrl.close()
