@@ -148,8 +148,11 @@ const addTries = 5
 // held returns the refusal of a DELETE that has to wait.
 func held(q *policies.Question, d policies.Decision, wait time.Duration) policies.Decision {
 	d.Allowed, d.Code, d.Reason = false, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
-	how := fmt.Sprintf("deleted with propagation %s (DeletionPolicy %q)", d.Propagation, d.By)
-	if d.By == "" {
+	how := fmt.Sprintf("recorded, and then deleted (DeletionPolicy %q)", d.Wanted.By)
+	switch {
+	case d.By != "":
+		how = fmt.Sprintf("deleted with propagation %s (DeletionPolicy %q)", d.Propagation, d.By)
+	case d.BrakedBy != "":
 		how = fmt.Sprintf("deleted, and held if too much would also be deleted (DeletionPolicy %q)", d.BrakedBy)
 	}
 	d.Message = fmt.Sprintf("%s %q is %s. Weir has just added the finalizer %s that this needs: "+

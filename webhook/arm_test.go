@@ -77,6 +77,20 @@ func TestWindowOfAFreshFinalizer(t *testing.T) {
 	}
 }
 
+// TestWhyADeleteWaitsIsTold: by the policy that needs the finalizer, and what it needs it for.
+func TestWhyADeleteWaitsIsTold(t *testing.T) {
+	for want, d := range map[string]policies.Decision{
+		`is deleted with propagation Orphan (DeletionPolicy "kept")`: enforced,
+		`is deleted, and held if too much would also be deleted (DeletionPolicy "most")`: {
+			BrakedBy: "most", Wanted: policies.Wanted{By: "most"}},
+		`is recorded, and then deleted (DeletionPolicy "undo")`: {Wanted: policies.Wanted{By: "undo"}},
+	} {
+		if got := held(armedAgo("one", 1), d, time.Second).Message; !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+}
+
 // One replica writes when the finalizer was added, and another compares: both by the API server's
 // clock, however much their own are off.
 func TestArmingGoesByTheAPIServersClock(t *testing.T) {
