@@ -30,16 +30,18 @@ func shadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow",
 		Short: "Show what the cluster's Weir has found in shadow mode",
-		Long: `Show what the cluster's Weir has found in shadow mode. It says how many decisions of Weir the cluster's own collector
-carried out, how much later, and names each difference: what Weir would have deleted or changed and the cluster did not, and
-what was deleted although Weir would have kept it.
+		Long: `Show what the cluster's Weir has found in shadow mode. It says how many decisions of Weir the
+cluster's own collector carried out, how much later, and names each difference: what Weir would
+have deleted or changed and the cluster did not, and what was deleted although Weir would have
+kept it.
 
-It asks a weir at an address of this machine, without credentials. Forward a port of the cluster's controller first, or run
-weir controller --mode shadow here.
+It asks a weir at an address of this machine, without credentials. Forward a port of the cluster's
+controller first, or run weir controller --mode shadow here.
 
-With --gate it fails unless Weir has compared for that long, sees all kinds, and found no difference. Differences on purpose that
-release or keep an object do not count. Those that delete one do, because replace mode deletes those objects: the gate names these
-differences, and --accept NAME accepts all of that name. It names kinds that Weir cannot see in the same way.`,
+With --gate it fails unless Weir has compared for that long, sees all kinds, and found no
+difference. Differences on purpose that release or keep an object do not count. Those that delete
+one do, because replace mode deletes those objects: the gate names these differences, and --accept
+NAME accepts all of that name. It names kinds that Weir cannot see in the same way.`,
 		Example: `  kubectl -n weir-system port-forward deployment/weir-controller 8089
   kubectl weir shadow --gate 24h`,
 		Args: cobra.NoArgs,

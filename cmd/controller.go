@@ -36,9 +36,10 @@ func controllerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the collector",
-		Long: `Run the collector, and what enforces policies but the webhook. In replace mode the cluster's kube-controller-manager
-must run without them (-garbage-collector-controller,-namespace-controller at the end of its --controllers), or not at all.
-In companion mode it does the collecting, and weir only what policies ask for.`,
+		Long: `Run the collector, and what enforces policies but the webhook. In replace mode the cluster's
+kube-controller-manager must run without them
+(-garbage-collector-controller,-namespace-controller at the end of its --controllers), or not at
+all. In companion mode it does the collecting, and weir only what policies ask for.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, nil) },
 	}

@@ -29,12 +29,13 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what a cluster allows Weir, which mode fits, and what is missing",
-		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API server, whether a
-garbage collector and a namespace controller work, which controller of Weir leads, whether the API server asks the webhook
-(by a dry-run delete of the Lease weir-canary), what another installation has left, and which admission policies and
-webhooks of others let the cluster's own collectors through by name, and not Weir. It can be run before Weir is installed,
-and when something is wrong. It changes nothing, except with --try. With --webhook it only finds out whether the API server
-asks the webhook, which helm test does.
+		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API
+server, whether a garbage collector and a namespace controller work, which controller of Weir
+leads, whether the API server asks the webhook (by a dry-run delete of the Lease weir-canary),
+what another installation has left, and which admission policies and webhooks of others let the
+cluster's own collectors through by name, and not Weir. It can be run before Weir is installed,
+and when something is wrong. It changes nothing, except with --try. With --webhook it only finds
+out whether the API server asks the webhook, which helm test does.
 
 It fails if there is a problem. What cannot be read is reported as unknown, and is no problem.`,
 		Example: `  weir doctor

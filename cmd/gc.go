@@ -29,9 +29,10 @@ func gcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Run the collectors for a control plane that has none: for tests, envtest, kwok",
-		Long: `Run the garbage collector and the namespace controller for an API server that has none: that of a test, of envtest, or of
-kwok. It works at once, without policies, limits, Lease or webhook, so it must not run where another collector does.
-With --control programs can ask whether anything is left to do.`,
+		Long: `Run the garbage collector and the namespace controller for an API server that has none: that of
+a test, of envtest, or of kwok. It works at once, without policies, limits, Lease or webhook, so
+it must not run where another collector does. With --control programs can ask whether anything
+is left to do.`,
 		Example: `  weir gc --kubeconfig envtest.kubeconfig --control unix:weir.sock
   curl --unix-socket weir.sock http://weir/idle`,
 		Args: cobra.NoArgs,

@@ -30,9 +30,10 @@ func policyLintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
 		Short: "Find what is wrong with policies",
-		Long: `Find what is wrong with policies: everything that the API server would refuse, and what it cannot see, such as
-CEL that does not compile. The files are judged together, as weir reads them with --policy-dir. Warnings are things that are
-likely not meant; only errors make the command fail.`,
+		Long: `Find what is wrong with policies: everything that the API server would refuse, and what it
+cannot see, such as CEL that does not compile. The files are judged together, as weir reads them
+with --policy-dir. Warnings are things that are likely not meant; only errors make the command
+fail.`,
 		Example: `  weir policy lint policies/*.yaml
   weir policy lint -o json my.yaml`,
 		Args: cobra.MinimumNArgs(1),
@@ -110,8 +111,9 @@ func policyTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test DIR",
 		Short: "Ask policies about requests, and compare the decisions with those expected",
-		Long: `Ask policies about requests, and compare the decisions with those expected. DIR is searched, with its subdirectories,
-for YAML files that have a list of cases; docs/policies/testing.md says what is in them. No cluster is needed.`,
+		Long: `Ask policies about requests, and compare the decisions with those expected. DIR is searched,
+with its subdirectories, for YAML files that have a list of cases; docs/policies/testing.md says
+what is in them. No cluster is needed.`,
 		Example: "  weir policy test policies/testdata",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

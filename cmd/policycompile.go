@@ -22,9 +22,10 @@ func policyCompileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile FILE...",
 		Short: "Print what the API server can judge by itself, without Weir",
-		Long: `Print policies as ValidatingAdmissionPolicies, which the API server judges by itself: they hold in a cluster without Weir.
-What needs Weir is left out, and named on standard error; the command then ends with exit code 3. A confirmation is asked for and
-given as with Weir. The files are judged together, as weir policy lint does; with an error in them nothing is printed.`,
+		Long: `Print policies as ValidatingAdmissionPolicies, which the API server judges by itself: they hold
+in a cluster without Weir. What needs Weir is left out, and named on standard error; the command
+then ends with exit code 3. A confirmation is asked for and given as with Weir. The files are
+judged together, as weir policy lint does; with an error in them nothing is printed.`,
 		Example: `  weir policy compile my.yaml | kubectl apply -f -
   weir policy compile --kubernetes 1.30 my.yaml`,
 		Args: cobra.MinimumNArgs(1),

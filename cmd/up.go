@@ -18,8 +18,9 @@ func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run all of weir in one process, for a workstation or a small control plane",
-		Long: `Run all of weir in one process, for a workstation or a small control plane. The webhook is served where --webhook-url
-or --webhook-service says how the API server reaches it. In replace mode it ends with exit code 3 where another garbage collector works.`,
+		Long: `Run all of weir in one process, for a workstation or a small control plane. The webhook is
+served where --webhook-url or --webhook-service says how the API server reaches it. In replace
+mode it ends with exit code 3 where another garbage collector works.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {

@@ -84,8 +84,8 @@ func webhookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhook",
 		Short: "Run the admission webhook",
-		Long: `Run the admission webhook, as often as you like: replicas know nothing of each other. Which requests come to it is
-for weir controller to say, which writes the webhook configurations.`,
+		Long: `Run the admission webhook, as often as you like: replicas know nothing of each other. Which
+requests come to it is for weir controller to say, which writes the webhook configurations.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return runWebhook(ctrl.SetupSignalHandler(), &f) },
 	}

@@ -53,9 +53,6 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 	if options.PropagationPolicy != nil {
 		q.Options["propagationPolicy"] = string(*options.PropagationPolicy)
 	}
-	if options.GracePeriodSeconds != nil {
-		q.Options["gracePeriodSeconds"] = *options.GracePeriodSeconds
-	}
 	if gvr.GroupResource() == kinds.Namespaces {
 		q.Namespace = q.Name // as in admission
 	}
