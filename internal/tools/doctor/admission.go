@@ -16,15 +16,17 @@ type Admission struct {
 
 // builtIn matches the names by which conditions let the cluster's own collectors through: their
 // users, all users of kube-system, or the one user of a kube-controller-manager.
-var builtIn = regexp.MustCompile(`(system:serviceaccount:kube-system:)?(generic-garbage-collector|namespace-controller)\b` +
-	`|system:serviceaccounts?:kube-system:?([^\w:-]|$)|system:kube-controller-manager`)
+var builtIn = regexp.MustCompile(
+	`(system:serviceaccount:kube-system:)?(generic-garbage-collector|namespace-controller)\b` +
+		`|system:serviceaccounts?:kube-system:?([^\w:-]|$)|system:kube-controller-manager`)
 
 // LetsThrough returns the name of the cluster's own collectors in conditions; "" if there is none,
 // or if the conditions also name user, Weir's controller.
 func LetsThrough(conditions []string, user string) string {
 	all := strings.Join(slices.Sorted(slices.Values(conditions)), "\n")
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(user, "system:serviceaccount:"), ":")
-	weirs := regexp.MustCompile(regexp.QuoteMeta(user) + `|system:serviceaccounts?:` + regexp.QuoteMeta(namespace) + `:?([^\w:-]|$)`)
+	weirs := regexp.MustCompile(regexp.QuoteMeta(user) +
+		`|system:serviceaccounts?:` + regexp.QuoteMeta(namespace) + `:?([^\w:-]|$)`)
 	if weirs.MatchString(all) {
 		return ""
 	}

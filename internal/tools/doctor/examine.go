@@ -78,7 +78,8 @@ func (f *Facts) leader() Finding {
 	l := Finding{About: "controller"}
 	switch why := f.unread("weirLease"); {
 	case f.Mode == Shadow:
-		l.Grade, l.Says = OK, "in shadow mode Weir holds no Lease, and changes nothing: kubectl weir shadow says what it found"
+		l.Grade = OK
+		l.Says = "in shadow mode Weir holds no Lease, and changes nothing: kubectl weir shadow says what it found"
 	case why != "":
 		l.Grade, l.Says = Unknown, "cannot tell whether a controller of Weir leads: "+why
 	case f.WeirLease.Holder == "":

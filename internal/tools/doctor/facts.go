@@ -115,7 +115,9 @@ func (f *Facts) drains() bool { return f.Mode == Replace && !f.LeavesNamespaces 
 
 // notHeld returns a kube-controller-manager that collects as a user whose deletes are not held.
 func (f *Facts) notHeld() (Manager, bool) {
-	i := slices.IndexFunc(f.Managers, func(m Manager) bool { return m.collects() && !slices.Contains(f.BrakeUsers, m.User) })
+	i := slices.IndexFunc(f.Managers, func(m Manager) bool {
+		return m.collects() && !slices.Contains(f.BrakeUsers, m.User)
+	})
 	if i < 0 {
 		return Manager{}, false
 	}

@@ -25,7 +25,8 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 		return fmt.Errorf("make a client for deployments: %w", err)
 	}
 	deployments := client.Deployments(deployment.Namespace)
-	_, err = deployments.Patch(ctx, deployment.Name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}, "scale")
+	none := []byte(`{"spec":{"replicas":0}}`)
+	_, err = deployments.Patch(ctx, deployment.Name, types.MergePatchType, none, metav1.PatchOptions{}, "scale")
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
