@@ -328,7 +328,8 @@ func (p *player) untilSaid(args, says []string) {
 	refused := args[0] == "!"
 	args = strings.Fields(strings.TrimPrefix(strings.Join(args, " "), "! "))
 	p.until(fmt.Sprintf("%s says %q", strings.Join(args, " "), says), func(context.Context) (bool, error) {
-		failed, out := false, ""
+		var failed bool
+		var out string
 		if args[0] == "ask" {
 			said, more, code := p.ask(p.plane.Kubeconfig, append(args[1:], "-n", p.namespace)...)
 			failed, out = code != 0, said+more

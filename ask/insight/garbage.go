@@ -25,7 +25,7 @@ func (w *World) Garbage(owners schema.GroupResource) (uids []types.UID) {
 	var of []named
 	for v := range w.objects() {
 		if !v.Deleting && slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return w.isOf(o, owners) }) {
-			of = append(of, named{v.UID, v.Ref.String()})
+			of = append(of, named{v.UID, v.String()})
 		}
 	}
 	slices.SortFunc(of, func(a, b named) int { return cmp.Compare(a.name, b.name) })

@@ -130,9 +130,9 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 			continue // several changes are taken in at once
 		}
 		namespace := []string{"", "x", "y"}[c.IntN(3)]
-		before := c.Follower.world
+		before := c.world
 		kept := c.whole(namespace)
-		if c.Follower.world == before {
+		if c.world == before {
 			same++
 		}
 		c.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -262,18 +261,4 @@ func TestWhatIsLeftIsToldAtTheEnd(t *testing.T) {
 		<-ended
 		r.expect(t, "Thing x/goes-on: 1 object that it owned was deleted by garbage collection within 1s: 1 configmaps")
 	})
-}
-
-// observe shows the graph a leaf with owners, each written KIND/NAME, or of a kind.
-func (e *edge) observe(apiVersion, kind string, owners ...string) {
-	o := &graph.Object{Kind: fixture.ConfigMaps, Namespace: "shop", Name: "leaf", UID: "leaf", ResourceVersion: "1"}
-	for _, owner := range owners {
-		k, name, ok := strings.Cut(owner, "/")
-		if !ok {
-			k, name = kind, owner
-		}
-		o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: apiVersion, Kind: k, Name: name,
-			UID: fixture.UIDOf(name)})
-	}
-	e.store.Apply(graph.Observed{Object: o})
 }

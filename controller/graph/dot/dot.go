@@ -60,7 +60,7 @@ func vertices(views []graph.View) (all []*vertex) {
 	}
 	views = slices.Clone(views)
 	slices.SortStableFunc(views, func(a, b graph.View) int {
-		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Ref.String(), b.Ref.String()))
+		return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.String(), b.String()))
 	})
 	for i := range views {
 		add(vertexOf(&views[i]))

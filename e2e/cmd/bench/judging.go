@@ -192,9 +192,10 @@ func (b *bench) judgedBy(
 		err = errors.Join(err, askedErr, cpuErr)
 		return asked, cpu
 	}
-	n, asked, cpu, began := float64(b.n), 0.0, 0.0, time.Time{}
-	asked, cpu = spent()
-	if began = time.Now(); err == nil {
+	n := float64(b.n)
+	asked, cpu := spent()
+	began := time.Now()
+	if err == nil {
 		err = j.act(ctx, b.user, p)
 	}
 	m.rate = n / time.Since(began).Seconds()

@@ -50,7 +50,7 @@ func (b *bench) drainings() []draining {
 
 // compareDraining takes the systems in turns, as compareWork does.
 func (b *bench) compareDraining(ctx context.Context, d draining) error {
-	return b.betweenFloors(ctx, b.systems, true,
+	return b.betweenFloors(b.systems, true,
 		func() (load.Result, error) { return b.floorOfContent(ctx, d) },
 		func(s system) (measured, error) { return b.drainBy(ctx, d, s) })
 }

@@ -51,7 +51,7 @@ func (b *bench) measureScale(ctx context.Context) error {
 	if err := b.failsOver(ctx, w.layout(n)); err != nil {
 		return err
 	}
-	return b.betweenFloors(ctx, []system{s}, true,
+	return b.betweenFloors([]system{s}, true,
 		func() (load.Result, error) { return b.floorOf(ctx, w, n) },
 		func(s system) (measured, error) { return b.workBy(ctx, w, s, n) })
 }

@@ -42,7 +42,7 @@ var works = []work{
 
 // compareWork compares one kind of work, and measures it at the reference's default limits.
 func (b *bench) compareWork(ctx context.Context, w work) error {
-	err := b.betweenFloors(ctx, b.systems, w.slow,
+	err := b.betweenFloors(b.systems, w.slow,
 		func() (load.Result, error) { return b.floorOf(ctx, w, b.n) },
 		func(s system) (measured, error) { return b.workBy(ctx, w, s, b.n) })
 	if err != nil || !w.byDefault {
@@ -57,7 +57,7 @@ func (b *bench) compareWork(ctx context.Context, w work) error {
 
 // betweenFloors takes the systems in turns, with a floor before and after each: what else the
 // machine does at the time hits both, and their ratio stands.
-func (b *bench) betweenFloors(ctx context.Context, systems []system, slow bool,
+func (b *bench) betweenFloors(systems []system, slow bool,
 	floor func() (load.Result, error), do func(system) (measured, error),
 ) error {
 	before, err := floor()

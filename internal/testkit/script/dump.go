@@ -13,7 +13,7 @@ import (
 func Dump(g *graph.Graph) string {
 	views, _ := g.Views(0, g.Stats().Objects)
 	slices.SortFunc(views, func(a, b graph.View) int {
-		return cmp.Or(cmp.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.UID, b.UID))
 	})
 	var b strings.Builder
 	for _, v := range views {

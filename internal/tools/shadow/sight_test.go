@@ -14,7 +14,7 @@ import (
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
-var configMaps, pods = schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
+var configMaps = schema.GroupResource{Resource: "configmaps"}
 
 // served is a kind that the graph follows.
 func served(resource string, state graph.ListState) graph.KindStats {
