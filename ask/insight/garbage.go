@@ -49,7 +49,7 @@ func (w *World) Limited(kind schema.GroupResource, enforce func(graph.View) Enfo
 			all = append(all, v)
 		}
 	}
-	slices.SortFunc(all, func(a, b *graph.View) int { return cmp.Compare(a.Ref.String(), b.Ref.String()) })
+	slices.SortFunc(all, func(a, b *graph.View) int { return cmp.Compare(a.String(), b.String()) })
 	for _, v := range all {
 		uids = append(uids, v.UID)
 	}

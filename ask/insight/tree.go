@@ -114,7 +114,7 @@ func (t *treeing) climb(v *graph.View) {
 }
 
 func byRef(a, b graph.View) int {
-	return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), cmp.Compare(a.UID, b.UID))
+	return cmp.Or(strings.Compare(a.String(), b.String()), cmp.Compare(a.UID, b.UID))
 }
 
 // fall fills ring: it marks the objects of above that are also below v.

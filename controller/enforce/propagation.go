@@ -228,7 +228,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	if enforcement.By != "" && s.enforced != nil {
 		s.enforced(uid, fmt.Sprintf("policy %s: %s", enforcement.By, enforcement.Propagation))
 	}
-	s.log.V(1).Info("enforcing propagation", "object", v.Ref.String(), "uid", uid, "step", step.why)
+	s.log.V(1).Info("enforcing propagation", "object", v.String(), "uid", uid, "step", step.why)
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
 

@@ -16,7 +16,7 @@ import (
 // carryOut carries out a step of the deletion of an object.
 func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata,
 	want v1beta1.PropagationPolicy, step deletionStep) error {
-	log := s.log.WithValues("object", v.Ref.String(), "uid", v.UID, "why", step.why)
+	log := s.log.WithValues("object", v.String(), "uid", v.UID, "why", step.why)
 	ref := v.Ref
 	ref.ResourceVersion = m.ResourceVersion
 	switch {
@@ -126,7 +126,7 @@ func (s *propagator) release(ctx context.Context, owner graph.View, step deletio
 			switch o := request.OutcomeAbout(d.Ref, err); o {
 			case request.OK:
 				s.store.Accepted(a) // it is not asked for again, and not deleted, before the watch shows it
-				s.log.Info("released from an owner", "object", d.Ref.String(), "owner", owner.Ref.String(),
+				s.log.Info("released from an owner", "object", d.String(), "owner", owner.String(),
 					"why", step.why)
 				return nil
 			case request.Stale, request.Gone: // the watch will show what it has become

@@ -108,7 +108,7 @@ func (r *reading) changed() (map[place][]graph.Ref, error) {
 	case r.Archive.Fail:
 		return nil, fmt.Errorf("what depends on it is not known, since not all kinds are listed: %s", unlisted)
 	case len(r.got) == 0:
-		r.tree.Status.Missed = []v1beta1.MissedObject{{Object: words.Cut(r.Root.Ref.String(), 640),
+		r.tree.Status.Missed = []v1beta1.MissedObject{{Object: words.Cut(r.Root.String(), 640),
 			Why: words.Cut("it may have dependents of kinds that are not listed: "+unlisted, 1024)}}
 	}
 	changed := map[place][]graph.Ref{}

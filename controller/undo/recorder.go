@@ -192,7 +192,7 @@ func (r *Recorder) work(ctx context.Context, uid types.UID) {
 	if err != nil {
 		r.metrics.recorded.WithLabelValues("failed").Inc()
 		r.Log.Info("cannot record what is deleted with an object",
-			"object", u.Root.Ref.String(), "uid", uid, "err", err.Error())
+			"object", u.Root.String(), "uid", uid, "err", err.Error())
 	}
 	r.mu.Lock()
 	known.done, known.err = err == nil, err
@@ -244,7 +244,7 @@ func (r *Recorder) record(ctx context.Context, u Unrecorded) error {
 	r.setLocked(entryOf(tree))
 	r.rememberLocked(u.Root.UID, maps.Keys(reading.got))
 	r.metrics.recorded.WithLabelValues("recorded").Inc()
-	r.Log.Info("recorded what is deleted with an object", "object", u.Root.Ref.String(), "uid", u.Root.UID,
+	r.Log.Info("recorded what is deleted with an object", "object", u.Root.String(), "uid", u.Root.UID,
 		"tree", tree.Name, "objects", tree.Status.Objects, "bytes", tree.Status.Bytes, "missed", tree.Status.MissedObjects)
 	return nil
 }

@@ -186,7 +186,7 @@ func (l *Ledger) Gone(now time.Time, a graph.Action, v graph.View) (how string) 
 
 // kept records a difference: an object was deleted that Weir would have kept.
 func (l *Ledger) kept(now time.Time, a graph.Action, v graph.View) {
-	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.Ref.String(),
+	differ := &report.Difference{At: now, What: report.Kept, Verb: graph.Delete.String(), Object: v.String(),
 		UID: v.UID, Why: a.Why, Ended: &now}
 	if has(v, orphaned) {
 		differ.OnPurpose = afterOrphaning
