@@ -106,6 +106,8 @@ type progress struct {
 	why      string    // what it waits for; whyAt is since when
 	whyAt    time.Time
 	requeued time.Time
+	// outside: the namespace waits for what the cluster serves, and not for its content.
+	outside atomic.Bool
 	// written is when the wave began, as the namespace records it. writtenAt is the same moment by the
 	// local clock.
 	written, writtenAt time.Time

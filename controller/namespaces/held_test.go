@@ -138,7 +138,7 @@ func TestNamespaceThatChangesAllTheTimeIsLeftForAWhile(t *testing.T) {
 		}
 		c.Pass(2 * time.Minute)
 		c.MustBeThere("namespaces/shop")
-		if asked := c.Asked("/finalize"); len(asked) > 120 { // one a second; a discovery looks again, too
+		if asked := c.Asked("/finalize"); len(asked) > 60 {
 			t.Errorf("finalized %d times in two minutes", len(asked))
 		}
 	})

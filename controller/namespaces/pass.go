@@ -63,6 +63,7 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 		return recheck(wait), nil
 	}
 	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
+	p.outside.Store(false)
 	if len(d.Store.Inventory(name).Kinds) == 0 {
 		p.discover(ctx) // there is nothing to delete meanwhile
 	}
@@ -118,12 +119,14 @@ func (p *pass) discover(ctx context.Context) (done bool) {
 	if p.Companion {
 		return true // Weir does not prove that nothing is left
 	}
+	p.outside.Store(true) // before the first look, so that no discovery that ends after it is missed
 	timeout := time.NewTimer(showTime)
 	defer timeout.Stop()
 	for again := false; ; again = true {
 		done, failure, next := p.Watcher.Discoveries.Since(p.seen)
 		switch {
 		case done:
+			p.outside.Store(false)
 			return true
 		case failure != "" && again:
 			return false // discovery is retried anyway

@@ -12,14 +12,15 @@ func (d *Drainer) rediscover() {
 	}
 }
 
-// followDiscovery wakes the namespaces under way after each discovery: one may wait for what the
-// cluster serves.
+// followDiscovery wakes the namespaces that wait for what the cluster serves, after each discovery.
 func (d *Drainer) followDiscovery(ctx context.Context) {
 	for {
 		_, _, next := d.Watcher.Discoveries.Since(time.Time{})
 		d.mu.Lock()
-		for name := range d.begun {
-			d.wake(name, "the cluster may serve other kinds", 0)
+		for name, p := range d.begun {
+			if p.outside.Load() {
+				d.wake(name, "the cluster may serve other kinds", 0)
+			}
 		}
 		d.mu.Unlock()
 		select {
