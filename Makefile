@@ -188,7 +188,7 @@ bench-scale: build ## Weir in a cluster of OBJECTS=1000000, 40 minutes at most; 
 # Tests of the full ring that go on for longer than it lets them.
 LONG = cd e2e && WEIR=$(CURDIR)/bin/weir KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test -tags full -v -count=1 -timeout 0
 sim: ## a long simulation, and random histories and plans: SIM_SEEDS=2000 SIM_STEPS=2000 SIM_SEED=0, which is the clock; CASES=5000
-	$(GO) test ./controller/graph -run Simul -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
+	$(GO) test ./internal/testkit/sim -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/brake -run Simulated -v -count=1 -timeout 0 -sim.seed=$(SIM_SEED) -sim.seeds=$(SIM_SEEDS) -sim.steps=$(SIM_STEPS)
 	$(GO) test ./controller/graph ./ask/insight -count=1 -timeout 0 -cases=$(CASES)
 

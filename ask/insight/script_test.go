@@ -119,6 +119,9 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 			}
 		}
 		p := w.Plan(d)
+		if err := w.Graph.Check(); err != nil {
+			return fmt.Errorf("the graph is broken: %w", err)
+		}
 		if asJSON {
 			enc := json.NewEncoder(out)
 			enc.SetIndent("", " ")

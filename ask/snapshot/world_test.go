@@ -139,6 +139,9 @@ func TestWhatIsKeptAnswersAsWhatIsReadAgain(t *testing.T) {
 		again := c.make()
 		c.mu.Unlock()
 		again.Asked = namespace
+		if err := kept.Graph.Check(); err != nil {
+			t.Fatalf("step %d: the graph is broken: %v", step, err)
+		}
 		if diff := cmp.Diff(answers(t, again), answers(t, kept)); diff != "" {
 			t.Fatalf("step %d, namespace %q (-made anew +kept):\n%s", step, namespace, diff)
 		}

@@ -60,7 +60,7 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 	case "stats":
 		return r.stats(), nil
 	case "check":
-		if err := Check(r.Graph); err != nil {
+		if err := r.Graph.Check(); err != nil {
 			return "", err
 		}
 		return "ok\n", nil

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // collector is one process: a graph, the watches that feed it, and, while it leads, a queue and
@@ -160,7 +159,7 @@ func (c *collector) apply(ev graph.Event, who types.UID, label string) error {
 		c.dirty(uid)
 	}
 	if c.events%64 == 0 {
-		return script.Check(c.graph)
+		return c.graph.Check()
 	}
 	return c.overrated()
 }

@@ -123,7 +123,7 @@ func (w *cluster) agrees() error {
 		if got := c.graph.Stats().Objects; got != n {
 			return fmt.Errorf("%s has %d objects, the server %d", c.name, got, n)
 		}
-		if err := script.Check(c.graph); err != nil {
+		if err := c.graph.Check(); err != nil {
 			return err
 		}
 	}

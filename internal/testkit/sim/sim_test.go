@@ -1,4 +1,4 @@
-package graph_test
+package sim_test
 
 import (
 	"flag"
@@ -18,10 +18,10 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "number of simulated clusters; 0: as many as begin within -sim.for")
-	simFor   = flag.Duration("sim.for", 2*time.Second, "how long clusters are begun")
-	simSteps = flag.Int("sim.steps", 2000, "steps of chaos in each")
-	simSeed  = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
+	seeds  = flag.Int("sim.seeds", 0, "number of simulated clusters; 0: as many as begin within -sim.for")
+	within = flag.Duration("sim.for", 2*time.Second, "how long clusters are begun")
+	steps  = flag.Int("sim.steps", 2000, "steps of chaos in each")
+	seed   = flag.Uint64("sim.seed", 0, "seed of the first; 0: from the clock")
 )
 
 // TestSimulatedClusters lets collectors work on clusters that are as unkind as they can be. What
@@ -31,7 +31,7 @@ func TestSimulatedClusters(t *testing.T) {
 	all, begun, n := sim.Stats{}, time.Now(), 0
 	runs, ctx := errgroup.WithContext(t.Context())
 	runs.SetLimit(runtime.GOMAXPROCS(0))
-	for i, s := range fixture.Seeds(*simSeed, *simSeeds, *simFor) {
+	for i, s := range fixture.Seeds(*seed, *seeds, *within) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -41,12 +41,12 @@ func TestSimulatedClusters(t *testing.T) {
 			t.Logf("%d clusters after %s", i, time.Since(begun).Round(time.Second))
 		}
 		runs.Go(func() error {
-			stats, err := sim.Run(s, *simSteps)
+			stats, err := sim.Run(s, *steps)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Add(stats)
 			if err != nil {
-				return fmt.Errorf("-sim.seed=%d -sim.seeds=1 -sim.steps=%d: %w", s, *simSteps, err)
+				return fmt.Errorf("-sim.seed=%d -sim.seeds=1 -sim.steps=%d: %w", s, *steps, err)
 			}
 			return nil
 		})
@@ -61,11 +61,11 @@ func TestSimulatedClusters(t *testing.T) {
 // again.
 func TestSimulationFollowsFromItsSeed(t *testing.T) {
 	for seed := range uint64(5) {
-		once, err := sim.Run(seed, *simSteps)
+		once, err := sim.Run(seed, *steps)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		again, err := sim.Run(seed, *simSteps)
+		again, err := sim.Run(seed, *steps)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -83,7 +83,7 @@ func TestSimulatedClustersAreUnkind(t *testing.T) {
 		"namespaces emptied", "deleted with their namespaces",
 	}
 	for _, s := range fixture.Seeds(1, 50, 0) {
-		stats, err := sim.Run(s, *simSteps)
+		stats, err := sim.Run(s, *steps)
 		if err != nil {
 			t.Fatalf("seed %d: %v", s, err)
 		}
