@@ -170,7 +170,7 @@ func TestEveryReasonForARefusalIsTold(t *testing.T) {
 	denied := fmt.Sprintf("admission webhook %q denied the request: ", w.namespace+".example.com")
 	w.awaitConditions(
 		"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: configmaps: " +
-			denied + "not today (and 1 more like it); " + denied + "the auditors have it",
+			denied + "not today (and 2 more refused)",
 	)
 	w.awaitGone("other")
 	w.awaitMetrics("the refusals are counted", func(m weir.Metrics) bool {

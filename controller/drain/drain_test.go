@@ -278,7 +278,7 @@ func TestTextOfConditionsIsBounded(t *testing.T) {
 	long := strings.Repeat("not today ", 1000)
 	var refusals Refusals
 	for i := range 10 {
-		refusals.Add("web", fmt.Sprint(i, long))
+		refusals.Add(fmt.Sprint(i, long))
 	}
 	s := State{Waves: DefaultWaves(), Finalizers: counts, Undiscovered: finalizers}
 	for i := range 200 {
@@ -298,7 +298,7 @@ func TestTextOfConditionsIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if n := len(refusals.String()); n > (mostReasonsReported+1)*MostReason {
+	if n := len(refusals.String()); n > 2*MostReason {
 		t.Errorf("refusals are %d bytes", n)
 	}
 	if n := len(DrainingCondition(Step{Why: long}).Message); n > mostMessage {

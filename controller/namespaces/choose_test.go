@@ -2,7 +2,6 @@ package namespaces
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,34 +64,6 @@ func TestContentIsChosenInPiecesAndNothingIsLeftOut(t *testing.T) {
 			t.Fatalf("%s was chosen, and terminates already", o.Name)
 		case !o.Deleting && !chosen[o.UID] && !others[o.UID]:
 			t.Fatalf("%s was not chosen", o.Name)
-		}
-	}
-}
-
-// TestOnlyWhatIsKnownToBeOfTheWaveIsChosen: what shows up after the count, or has other labels
-// since, may belong to a later wave.
-func TestOnlyWhatIsKnownToBeOfTheWaveIsChosen(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	store := follow.NewStore()
-	store.Apply(graph.Serving{Resources: []graph.Resource{{Resource: "pods", Kind: "Pod", Version: "v1", Versions: []string{"v1"}, Namespaced: true, Collected: true, Deletable: true, Listable: true}}})
-	store.Apply(graph.ListBegins{Kind: pods}, graph.ListEnds{Kind: pods})
-	for _, name := range []string{"first", "second", "unknown", "changed"} {
-		store.Apply(graph.Observed{Object: &graph.Object{Kind: pods, UID: types.UID(name), Namespace: "shop", Name: name, ResourceVersion: "2"}})
-	}
-	p := &pass{
-		Drainer: &Drainer{Options: Options{Store: store}}, ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-		progress: &progress{sorted: map[schema.GroupResource]map[types.UID]sorted{pods: {"first": {"2", 0}, "second": {"2", 1}, "changed": {"1", 0}}}},
-		state:    drain.State{Kinds: []drain.Kind{{Kind: pods, Total: 4}, {Kind: pods, Total: 4, Wave: 1}}},
-	}
-	for wave, want := range []types.UID{"first", "second"} {
-		var chosen []types.UID
-		for refs := range p.choose(drain.Step{Kinds: []schema.GroupResource{pods}, Wave: wave}) {
-			for _, c := range refs {
-				chosen = append(chosen, c.UID)
-			}
-		}
-		if !slices.Equal(chosen, []types.UID{want}) {
-			t.Errorf("in wave %d %v were chosen, want %s alone", wave, chosen, want)
 		}
 	}
 }

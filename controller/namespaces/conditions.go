@@ -29,6 +29,10 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.reported)); left > 0 {
 		return recheck(left), nil
 	}
+	p.recount() // deletes have had an effect
+	if step = drain.Next(p.state); step.Verb != drain.Wait && step.Verb != drain.Discover {
+		return recheck(settleTime), nil
+	}
 	p.reported = time.Now()
 	p.nameFirst(step)
 	step = drain.Next(p.state)
@@ -48,11 +52,8 @@ func (p *pass) nameFirst(step drain.Step) {
 		if k.Wave > step.Wave || k.Total == 0 || !p.followed.Has(k.Kind) {
 			continue
 		}
-		split := len(p.parts(k.Kind)) > 1
 		for v := range p.Store.Content(p.ns.Name, k.Kind) {
-			if !split || p.sorted[k.Kind][v.UID].wave == k.Wave {
-				first(k, v.Namespace, v.Name, v.Deleting, v.Finalizers)
-			}
+			first(k, v.Namespace, v.Name, v.Deleting, v.Finalizers)
 		}
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/weir-dev/weir/controller/drain"
@@ -32,46 +32,51 @@ func (p *pass) count() error {
 	if p.marked {
 		p.state.Age = p.age(since)
 	}
+	inv := p.Store.Inventory(p.ns.Name)
+	holds := func(kind schema.GroupResource) bool {
+		return slices.ContainsFunc(inv.Kinds, func(c graph.KindCount) bool { return c.Kind == kind })
+	}
 	served := sets.New[schema.GroupResource]()
-	p.followed = sets.New[schema.GroupResource]()
+	p.followed, p.split = sets.New[schema.GroupResource](), sets.New[schema.GroupResource]()
 	for _, k := range p.Store.Stats().Kinds {
 		if !k.Served || !k.Namespaced || !k.Deletable || !k.Listable {
 			continue
 		}
 		gr := k.GroupResource()
 		served.Insert(gr)
-		if k.State == graph.Synced {
+		waves := p.order.wavesOf(gr)
+		switch {
+		case k.State != graph.Synced:
+		case len(waves) > 1 && holds(gr):
+			p.split.Insert(gr)
+		default:
 			p.followed.Insert(gr)
 		}
-		for _, w := range p.order.wavesOf(gr) {
-			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w})
+		for _, w := range waves {
+			p.state.Kinds = append(p.state.Kinds, drain.Kind{Kind: gr, Wave: w, Complete: p.followed.Has(gr)})
 		}
 	}
 	p.state.Kinds = slices.DeleteFunc(p.state.Kinds, func(k drain.Kind) bool { return served.Has(kinds.Twins[k.Kind]) })
 	slices.SortFunc(p.state.Kinds, func(a, b drain.Kind) int {
 		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Wave, b.Wave))
 	})
-	inv := p.Store.Inventory(p.ns.Name)
-	p.state.Finalizers = inv.Finalizers
-	for kind := range p.followed {
-		p.take(kind, inv, true)
-	}
+	p.recount()
 	return nil
 }
 
-// recountKinds counts again, because there may be other kinds now. Results of live lists of this
-// pass stand.
-func (p *pass) recountKinds() error {
-	before := p.state.Kinds
-	if err := p.count(); err != nil {
-		return err
+// recount takes the graph's counts for the kinds that it counts and that were not listed.
+func (p *pass) recount() {
+	inv := p.Store.Inventory(p.ns.Name)
+	p.state.Finalizers = inv.Finalizers
+	counts := map[schema.GroupResource]graph.KindCount{}
+	for _, c := range inv.Kinds {
+		counts[c.Kind] = c
 	}
-	for _, k := range before {
-		if at := (part{k.Kind, k.Wave}); k.Listed && !p.followed.Has(k.Kind) && len(p.parts(k.Kind)) > 0 {
-			*p.part(at) = k
+	for i := range p.state.Kinds {
+		if k := &p.state.Kinds[i]; k.Complete && !k.Listed {
+			k.Total, k.Terminating = counts[k.Kind].Total, counts[k.Kind].Terminating
 		}
 	}
-	return nil
 }
 
 // parts returns what is known of a kind, one Kind a wave.
@@ -93,65 +98,23 @@ func (p *pass) part(at part) *drain.Kind {
 	return &parts[i]
 }
 
-// take takes the counts of a kind from the graph. Where labels decide about the wave, a live list
-// has shown them. With exact, the kind is to be listed again if the graph has an object that the
-// list did not show as it is now.
-func (p *pass) take(kind schema.GroupResource, inv graph.Inventory, exact bool) {
-	parts := p.parts(kind)
-	for i := range parts {
-		parts[i].Total, parts[i].Terminating, parts[i].Complete, parts[i].Listed = 0, 0, true, false
-	}
-	total := graph.KindCount{}
-	if i := slices.IndexFunc(inv.Kinds, func(c graph.KindCount) bool { return c.Kind == kind }); i >= 0 {
-		total = inv.Kinds[i]
-	}
-	if len(parts) == 1 {
-		parts[0].Total, parts[0].Terminating = total.Total, total.Terminating
-		return
-	}
-	if len(parts) == 0 || total.Total == 0 {
-		return
-	}
-	counted := sets.New[types.UID]()
-	for v := range p.Store.Content(p.ns.Name, kind) {
-		if counted.Has(v.UID) {
-			continue
-		}
-		counted.Insert(v.UID)
-		s, known := p.sorted[kind][v.UID]
-		if exact && (!known || s.version != v.ResourceVersion) {
-			for i := range parts {
-				parts[i].Complete = false
-			}
-			return
-		}
-		if !known {
-			s.wave = parts[0].Wave // not known yet: it holds up all of its waves
-		}
-		k := p.part(part{kind, s.wave})
-		k.Total++
-		if v.Deleting {
-			k.Terminating++
-		}
-	}
-}
-
 // list lists kinds live, in parallel, and takes over what it finds.
 func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
-	small := p.small()
+	if slices.ContainsFunc(kinds, p.split.Has) {
+		p.listedAt = time.Now()
+	}
 	results := make([]struct {
 		items []found
 		err   error
 	}, len(kinds))
 	p.each(len(kinds), func(i int) {
-		list := p.shared.alone
-		if small.Has(kinds[i]) {
-			list = p.shared.of
-		}
-		results[i].items, results[i].err = list(ctx, kinds[i], p.ns.Name, p.finding(kinds[i]))
+		r, kind := &results[i], kinds[i]
+		r.err = p.Requester.List(ctx, kind, p.ns.Name, func(m *metav1.PartialObjectMetadata) {
+			r.items = append(r.items, p.find(kind, m))
+		})
 	})
-	for i, f := range results {
-		p.listed(kinds[i], f.items, f.err)
+	for i, r := range results {
+		p.listed(kinds[i], r.items, r.err)
 	}
 }
 
@@ -161,34 +124,18 @@ type found struct {
 	ref        graph.Ref
 	wave       int
 	deleting   bool
-	finalizers []string // set where the graph does not follow the kind
+	finalizers []string // set where the graph does not count the kind
 }
 
-// finding returns the function that extracts found from objects of a kind. It is called by
-// whichever pass makes the list.
-func (p *pass) finding(kind schema.GroupResource) keep {
-	order, followed := p.order, p.followed.Has(kind)
-	return func(m *metav1.PartialObjectMetadata) found {
-		f := found{
-			ref:  graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
-			wave: order.waveOf(kind, m.Labels), deleting: m.DeletionTimestamp != nil,
-		}
-		if !followed {
-			f.finalizers = m.Finalizers
-		}
-		return f
+func (p *pass) find(kind schema.GroupResource, m *metav1.PartialObjectMetadata) found {
+	f := found{
+		ref:  graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
+		wave: p.order.waveOf(kind, m.Labels), deleting: m.DeletionTimestamp != nil,
 	}
-}
-
-// small returns the kinds that have few objects in the whole cluster. Their lists may be shared.
-func (p *pass) small() sets.Set[schema.GroupResource] {
-	out := sets.New[schema.GroupResource]()
-	for _, k := range p.Store.Stats().Kinds {
-		if k.State == graph.Synced && k.Objects <= mostShared {
-			out.Insert(k.GroupResource())
-		}
+	if !p.followed.Has(kind) {
+		f.finalizers = m.Finalizers
 	}
-	return out
+	return f
 }
 
 // listed takes over what a list has found, or why it failed.
@@ -207,17 +154,10 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error) {
 	if err != nil {
 		return
 	}
-	p.sorted[kind] = nil
-	if len(parts) > 1 {
-		p.sorted[kind] = make(map[types.UID]sorted, len(items))
-	}
 	for i := range items {
 		f := &items[i]
 		at := part{kind, f.wave}
 		k := p.part(at)
-		if len(parts) > 1 {
-			p.sorted[kind][f.ref.UID] = sorted{f.ref.ResourceVersion, f.wave}
-		}
 		k.Total++
 		if f.deleting {
 			k.Terminating++
@@ -225,11 +165,14 @@ func (p *pass) listed(kind schema.GroupResource, items []found, err error) {
 			f.ref.ResourceVersion = "" // it is deleted whatever it has become
 			p.live[at] = append(p.live[at], f.ref)
 		}
-		if !p.followed.Has(kind) {
+		if p.followed.Has(kind) {
+			continue
+		}
+		first(k, f.ref.Namespace, f.ref.Name, f.deleting, f.finalizers)
+		if !p.split.Has(kind) { // else the graph has counted them
 			for _, finalizer := range f.finalizers {
 				k.Finalizers[finalizer]++
 			}
-			first(k, f.ref.Namespace, f.ref.Name, f.deleting, f.finalizers)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +40,6 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	}
 	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused,
 		"kinds", len(step.Kinds), "why", step.Why)
-	p.show(ctx, step)
 	return true, nil
 }
 
@@ -145,7 +143,7 @@ func (d *deletes) keep(ref graph.Ref, why string) {
 	if d.refusals[ref.Kind] == nil {
 		d.refusals[ref.Kind] = &drain.Refusals{}
 	}
-	d.refusals[ref.Kind].Add(ref.Name, why)
+	d.refusals[ref.Kind].Add(why)
 }
 
 // choose yields the objects to delete, at most mostChosen at a time. Objects that went meanwhile
@@ -156,7 +154,7 @@ func (p *pass) choose(step drain.Step) iter.Seq[[]chosen] {
 		for _, kind := range step.Kinds {
 			at := part{kind, step.Wave}
 			k := p.part(at)
-			from := p.present(at)
+			from := p.present(kind)
 			if k.Listed {
 				from = slices.Values(p.live[at])
 			}
@@ -187,7 +185,7 @@ type chosen struct {
 // have need not be gone: the watch may be late.
 func (p *pass) deleteObject(ctx context.Context, c chosen) (sent bool, err error) {
 	ref := c.Ref
-	if p.followed.Has(ref.Kind) && p.Store.Deleted(ref.UID) {
+	if (p.followed.Has(ref.Kind) || p.split.Has(ref.Kind)) && p.Store.Deleted(ref.UID) {
 		if _, there := p.Store.Find(ref.UID); there || !c.listed {
 			return false, nil
 		}
@@ -201,60 +199,15 @@ func (p *pass) deleteObject(ctx context.Context, c chosen) (sent bool, err error
 	return true, err
 }
 
-// present yields the objects that the graph has and that do not terminate yet. Where labels decide
-// about the wave, it yields only those whose current labels are known; the next pass lists the
-// others live.
-func (p *pass) present(at part) iter.Seq[graph.Ref] {
-	split := len(p.parts(at.kind)) > 1
+// present yields the objects that the graph has and that do not terminate yet.
+func (p *pass) present(kind schema.GroupResource) iter.Seq[graph.Ref] {
 	return func(yield func(graph.Ref) bool) {
-		for v := range p.Store.Content(p.ns.Name, at.kind) {
-			if v.Deleting || split && p.sorted[at.kind][v.UID] != (sorted{v.ResourceVersion, at.wave}) {
-				continue
-			}
-			if !yield(v.Ref) {
+		for v := range p.Store.Content(p.ns.Name, kind) {
+			if !v.Deleting && !yield(v.Ref) {
 				return
 			}
 		}
 	}
-}
-
-// show waits a moment for the graph to see the effect of deletes, and takes its counts.
-func (p *pass) show(ctx context.Context, step drain.Step) {
-	timeout := time.NewTimer(showTime)
-	defer timeout.Stop()
-	for {
-		changed := p.signal(p.ns.Name)
-		if p.recount(step) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout.C:
-			p.recount(step)
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// recount takes the graph's counts again for the kinds that it follows, and reports whether all
-// that is left of them terminates or was refused. Kinds that it does not follow have to be listed
-// again.
-func (p *pass) recount(step drain.Step) (settled bool) {
-	inv := p.Store.Inventory(p.ns.Name)
-	p.state.Finalizers = inv.Finalizers
-	settled = true
-	for _, kind := range step.Kinds {
-		k := p.part(part{kind, step.Wave})
-		if !p.followed.Has(kind) {
-			k.Listed = false
-			continue
-		}
-		p.take(kind, inv, false)
-		settled = settled && (k.Total == k.Terminating || k.Refused != "")
-	}
-	return settled
 }
 
 // each calls f for 0 … n-1, as many at once as requests may be under way.

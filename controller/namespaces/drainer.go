@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -32,9 +31,10 @@ const DefaultNamespaceSyncs = 32
 const (
 	// settleTime is how long changes of a namespace's content are gathered into one pass.
 	settleTime = 20 * time.Millisecond
-	// showTime is how long a pass waits for the watch to show the effect of its deletes before it
-	// leaves the rest to the next pass.
-	showTime = 300 * time.Millisecond
+	// showTime is how long watches have to show what a namespace holds before that is asked again.
+	// listEvery is the least time between two live lists of kinds whose labels decide.
+	showTime  = 300 * time.Millisecond
+	listEvery = time.Second
 	// conditionsAfter is the age of a drain at which conditions are first written: a namespace that is
 	// gone in a moment needs none. conditionsEvery is the least time between two writes.
 	conditionsAfter = 250 * time.Millisecond
@@ -73,22 +73,18 @@ type Options struct {
 // Drainer empties namespaces that are being deleted, and finalizes them.
 type Drainer struct {
 	Options
-	shared  *sharedLists
-	queue   workqueue.TypedDelayingInterface[string]
-	pauses  workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
-	working atomic.Int32                       // passes under way
+	queue  workqueue.TypedDelayingInterface[string]
+	pauses workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
 
 	mu      sync.Mutex
 	leading bool
-	ending  map[string]ending        // namespaces that are being deleted, as the watch shows them
-	signals map[string]*await.Change // closed at the next change of a namespace's content
-	begun   map[string]*progress     // the namespaces under way
-	failed  map[string]failure       // namespaces whose passes end in errors
-	records *rate.Limiter            // of Events that say what was deleted
-	// recentlyDeleted holds when each namespace that has gone went. What turns up late in it is
-	// deleted.
-	recentlyDeleted map[string]time.Time
-	servers         struct {
+	ending  map[string]ending    // namespaces that are being deleted, as the watch shows them
+	begun   map[string]*progress // the namespaces under way
+	failed  map[string]failure   // namespaces whose passes end in errors
+	records *rate.Limiter        // of Events that say what was deleted
+	// gone holds when each namespace that has gone lately went. What turns up late in it is deleted.
+	gone    map[string]time.Time
+	servers struct {
 		several bool
 		until   time.Time // when to look again
 	}
@@ -114,18 +110,12 @@ type progress struct {
 	// reached is the wave under way; nil before the first. Deletes reads it from other goroutines.
 	reached atomic.Pointer[reached]
 	went    went // what was deleted
-	// sorted holds the waves of objects of kinds whose labels decide: the graph has no labels.
-	sorted map[schema.GroupResource]map[types.UID]sorted
+	// listedAt is when kinds were last listed live because labels decide about their waves.
+	listedAt time.Time
 	// refused holds the objects whose delete was refused.
 	refused refused
 	// shown: the watches have shown all that was in the namespace when it was deleted.
 	shown bool
-}
-
-// sorted is the wave of an object by its labels at a resourceVersion.
-type sorted struct {
-	version string
-	wave    int
 }
 
 type reached struct {
@@ -135,17 +125,12 @@ type reached struct {
 
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
-	d := &Drainer{Options: o}
-	d.shared = &sharedLists{
-		list:   o.Requester.List,
-		others: func() int { return int(d.working.Load()) - 1 },
-		next:   map[schema.GroupResource]*sharedList{},
+	d := &Drainer{
+		Options: o, ending: map[string]ending{}, begun: map[string]*progress{}, failed: map[string]failure{},
+		gone: map[string]time.Time{}, records: rate.NewLimiter(recordsASecond, recordsAtOnce),
 	}
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
 	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
-	d.ending, d.signals, d.begun = map[string]ending{}, map[string]*await.Change{}, map[string]*progress{}
-	d.failed, d.recentlyDeleted = map[string]failure{}, map[string]time.Time{}
-	d.records = rate.NewLimiter(recordsASecond, recordsAtOnce)
 	return d
 }
 
@@ -162,30 +147,10 @@ func (d *Drainer) wake(name, why string, after time.Duration) {
 
 // changed is called with the namespaces whose content has changed.
 func (d *Drainer) changed(names []string) {
-	d.mu.Lock()
-	for _, name := range names {
-		if c := d.signals[name]; c != nil {
-			c.Notify()
-			delete(d.signals, name)
-		}
-	}
-	d.mu.Unlock()
 	for _, name := range names {
 		d.pauses.Forget(name)
 		d.wake(name, "its content has changed", settleTime)
 	}
-}
-
-// signal returns a channel that is closed at the next change of a namespace's content.
-func (d *Drainer) signal(name string) <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.signals[name]
-	if c == nil {
-		c = &await.Change{}
-		d.signals[name] = c
-	}
-	return c.Next()
 }
 
 // Run drains with n goroutines until ctx ends, and joins them.
@@ -200,10 +165,9 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 		d.ending[name] = ending{seen: time.Now()} // another of that name may have been seen before
 		d.wake(name, "it is being deleted", 0)
 	}
-	d.forgetOldLocked()
-	recentlyDeleted := slices.Collect(maps.Keys(d.recentlyDeleted))
+	gone := slices.Collect(maps.Keys(d.gone))
 	d.mu.Unlock()
-	for _, name := range recentlyDeleted {
+	for _, name := range gone {
 		d.listen(name)
 		d.wake(name, "it is gone", 0)
 	}
@@ -236,9 +200,7 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 }
 
 func (d *Drainer) work(ctx context.Context, name string) {
-	d.working.Add(1)
 	o, err := d.pass(ctx, name)
-	d.working.Add(-1)
 	if ctx.Err() == nil {
 		d.failing(ctx, name, err)
 	}
@@ -274,10 +236,7 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
 	if !ok || p.uid != uid {
-		p = &progress{
-			uid: uid, since: time.Now(), sorted: map[schema.GroupResource]map[types.UID]sorted{},
-			refused: refused{}, went: went{},
-		}
+		p = &progress{uid: uid, since: time.Now(), refused: refused{}, went: went{}}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()
@@ -293,8 +252,8 @@ func (d *Drainer) listen(name string) {
 	defer d.listening.Unlock()
 	d.mu.Lock()
 	_, begun := d.begun[name]
-	_, recentlyDeleted := d.recentlyDeleted[name]
-	on := begun || recentlyDeleted && d.leading
+	_, gone := d.gone[name]
+	on := begun || gone && d.leading
 	d.mu.Unlock()
 	d.Store.Apply(graph.Draining{Namespace: name, On: on})
 }
@@ -305,7 +264,6 @@ func (d *Drainer) end(name string) {
 	p, begun := d.begun[name]
 	delete(d.begun, name)
 	delete(d.failed, name)
-	delete(d.signals, name)
 	d.mu.Unlock()
 	d.listen(name)
 	if begun && d.Archive != nil {

@@ -66,7 +66,6 @@ func (d *Drainer) finalize(ctx context.Context, ns *corev1.Namespace) (outcome, 
 		switch {
 		case err == nil:
 			d.Log.Info("finalized", "namespace", name, "uid", uid, "why", "nothing is left in it")
-			d.ended(name, uid)
 			return finished, nil
 		case request.NoSuchObject(err, kinds.Namespaces, name):
 			return finished, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +22,6 @@ const (
 	lateFor = 40 * time.Second
 	// lateTrial is how long deletes of late content are retried.
 	lateTrial = 10 * time.Minute
-	// mostRecentlyDeleted bounds how many namespaces are remembered for lateFor: 250 a second.
-	mostRecentlyDeleted = 10_000
 )
 
 // departs begins to look for content that turns up late in a namespace that is gone. Every replica
@@ -33,32 +32,13 @@ func (d *Drainer) departs(name string) {
 		return
 	}
 	d.mu.Lock()
-	if len(d.recentlyDeleted) >= mostRecentlyDeleted {
-		d.forgetOldLocked()
-	}
-	full := len(d.recentlyDeleted) >= mostRecentlyDeleted
-	if !full {
-		d.recentlyDeleted[name] = time.Now()
-	}
+	maps.DeleteFunc(d.gone, func(_ string, since time.Time) bool { return time.Since(since) > lateTrial })
+	d.gone[name] = time.Now()
 	leading := d.leading
 	d.mu.Unlock()
-	switch {
-	case full:
-		d.Log.Info("too many namespaces were removed at once: Weir does not look for objects created late in this one",
-			"namespace", name)
-	case leading:
+	if leading {
 		d.listen(name)
 		d.wake(name, "it is gone", 0)
-	}
-}
-
-// forgetOldLocked drops the namespaces that have been gone for longer than lateFor. The graph stops
-// reporting changes in one at its next pass.
-func (d *Drainer) forgetOldLocked() {
-	for name, since := range d.recentlyDeleted {
-		if time.Since(since) > lateFor {
-			delete(d.recentlyDeleted, name)
-		}
 	}
 }
 
@@ -67,15 +47,15 @@ func (d *Drainer) forgetOldLocked() {
 func (d *Drainer) forget(name string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.recentlyDeleted[name].Equal(since) {
-		delete(d.recentlyDeleted, name)
+	if d.gone[name].Equal(since) {
+		delete(d.gone, name)
 	}
 }
 
 // late deletes what has turned up in a namespace that is gone.
 func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	d.mu.Lock()
-	since, ok := d.recentlyDeleted[name]
+	since, ok := d.gone[name]
 	d.mu.Unlock()
 	if !ok {
 		return finished, nil
@@ -85,13 +65,11 @@ func (d *Drainer) late(ctx context.Context, name string) (outcome, error) {
 	switch {
 	case err != nil && age < lateTrial:
 		return pending, err
-	case err != nil:
-		d.Log.Info("gave up on what was left in a namespace that is gone", "namespace", name, "err", err.Error())
-	case age < lateFor:
+	case err == nil && age < lateFor:
 		return recheck(lateFor - age), nil
 	}
 	d.forget(name, since)
-	return finished, nil
+	return finished, err
 }
 
 // lateContent returns the objects that the graph has in a namespace of this name and that do not

@@ -28,6 +28,7 @@ type pass struct {
 	marked   bool // the namespace records which wave is under way, and since when
 	state    drain.State
 	followed sets.Set[schema.GroupResource] // the kinds that the graph counts
+	split    sets.Set[schema.GroupResource] // kinds that the graph has, and whose labels only a list tells
 	live     map[part][]graph.Ref           // objects of live lists that do not terminate
 }
 
@@ -64,11 +65,11 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	}
 	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
 	p.outside.Store(false)
-	if len(d.Store.Inventory(name).Kinds) == 0 {
-		p.discover(ctx) // there is nothing to delete meanwhile
-	}
 	if err := p.count(); err != nil {
 		return pending, err
+	}
+	if left := listEvery - time.Since(p.listedAt); len(p.split) > 0 && left > 0 {
+		return recheck(left), nil
 	}
 	return p.steps(ctx)
 }
@@ -98,45 +99,16 @@ func (p *pass) steps(ctx context.Context) (outcome, error) {
 		case drain.Wait:
 			return p.wait(ctx, step)
 		case drain.Discover:
-			if !p.discover(ctx) {
-				return p.wait(ctx, step)
+			p.outside.Store(true) // before the look, so that no discovery that ends after it is missed
+			if done, _, _ := p.Watcher.Discoveries.Since(p.seen); done {
+				return recheck(settleTime), nil
 			}
-			if err := p.recountKinds(); err != nil {
-				return pending, err
-			}
+			return p.wait(ctx, step)
 		default:
 			return p.finish(ctx, step)
 		}
 		if ctx.Err() != nil {
 			return pending, ctx.Err()
-		}
-	}
-}
-
-// discover waits a moment for a discovery made since the namespace began to terminate. If that
-// takes longer, followDiscovery wakes the namespace when it is done.
-func (p *pass) discover(ctx context.Context) (done bool) {
-	if p.Companion {
-		return true // Weir does not prove that nothing is left
-	}
-	p.outside.Store(true) // before the first look, so that no discovery that ends after it is missed
-	timeout := time.NewTimer(showTime)
-	defer timeout.Stop()
-	for again := false; ; again = true {
-		done, failure, next := p.Watcher.Discoveries.Since(p.seen)
-		switch {
-		case done:
-			p.outside.Store(false)
-			return true
-		case failure != "" && again:
-			return false // discovery is retried anyway
-		}
-		select {
-		case <-next:
-		case <-timeout.C:
-			return false
-		case <-ctx.Done():
-			return false
 		}
 	}
 }

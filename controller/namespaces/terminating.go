@@ -26,10 +26,9 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 	case !known:
 		d.ending[name] = ending{seen: time.Now()}
 	}
-	_, comesAgain := d.recentlyDeleted[name]
 	leading := d.leading
-	if how == follow.Deleting || how == follow.There && !leading {
-		delete(d.recentlyDeleted, name) // all of its content is deleted, or none can be told apart from late content
+	if how != follow.Went {
+		delete(d.gone, name) // all of its content is deleted, or none can be told apart from late content
 	}
 	d.mu.Unlock()
 	switch {
@@ -41,8 +40,6 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 	case how == follow.Went:
 		d.departs(name)
 		d.end(name)
-	case comesAgain && leading:
-		d.wake(name, "another of its name is there: a last look at what was left", 0)
 	}
 }
 
@@ -82,14 +79,4 @@ func (d *Drainer) firstSeen(name string, uid types.UID) time.Time {
 	e.uid = uid
 	d.ending[name] = e
 	return e.seen
-}
-
-// ended records that nothing more is to be done about a namespace, whose watch may take a moment to
-// show that. It has no effect if the watch shows the deletion of another namespace by now.
-func (d *Drainer) ended(name string, uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ending[name].uid == uid {
-		delete(d.ending, name)
-	}
 }
