@@ -36,13 +36,9 @@ func Discover(
 ) (found []graph.Resource, unknown []string, err error) {
 	groups, lists, err := client.ServerGroupsAndResources()
 	failed := sets.New[schema.GroupVersion]()
-	var partly *discovery.ErrGroupDiscoveryFailed
-	switch {
-	case errors.As(err, &partly):
-		for gv := range partly.Groups {
-			failed.Insert(gv)
-		}
-	case err != nil:
+	if partly := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &partly) {
+		failed = sets.KeySet(partly.Groups)
+	} else if err != nil {
 		return nil, nil, fmt.Errorf("discover the kinds that the cluster serves: %w", err)
 	}
 	found = resourcesOf(groups, lists, ignored)
@@ -51,15 +47,7 @@ func Discover(
 		return nil, nil, errors.New("discover the kinds that the cluster serves: the answer has no namespaces")
 	}
 	found, unknown = keepFailed(found, before, failed)
-	return found, unknown, partial(partly)
-}
-
-// partial turns a nil pointer into a nil error.
-func partial(err *discovery.ErrGroupDiscoveryFailed) error {
-	if err == nil {
-		return nil
-	}
-	return err
+	return found, unknown, err
 }
 
 // resourcesOf turns discovery's lists into kinds, each with its best version: the preferred one, or
@@ -92,10 +80,14 @@ func resourcesOf(
 		}
 	}
 	resources := make([]graph.Resource, 0, len(byResource))
+	place := func(v version) int {
+		if collectable(v.r) {
+			return rank[v.gv]
+		}
+		return len(rank) + 1 + rank[v.gv]
+	}
 	for gr, versions := range byResource {
-		slices.SortStableFunc(versions, func(a, b version) int {
-			return cmp.Or(boolCompare(collectable(b.r), collectable(a.r)), cmp.Compare(rank[a.gv], rank[b.gv]))
-		})
+		slices.SortStableFunc(versions, func(a, b version) int { return cmp.Compare(place(a), place(b)) })
 		best := versions[0]
 		r := graph.Resource{
 			Group: gr.Group, Resource: gr.Resource, Kind: best.r.Kind, Version: best.gv.Version,
@@ -164,14 +156,4 @@ func keepFailed(
 // Compare sorts kinds by group and resource.
 func Compare(a, b graph.Resource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
-}
-
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
