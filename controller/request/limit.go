@@ -2,6 +2,8 @@ package request
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,34 +14,96 @@ import (
 
 // Limiter bounds the requests under way. The bound grows by one for each round of requests that
 // went well, and shrinks by a quarter after a 429. There is no fixed rate: on an idle server the
-// bound reaches its maximum within a second.
+// bound reaches its maximum within a second. Late requests do not count, because they may hang for
+// long and others must not wait for them.
 //
-// Each kind has a share of the places; see share. Failing kinds take no places from the others: all
-// together they have a quarter as many, beside them. Late requests do not count, because they may
-// hang for long and others must not wait for them. So for a while twice as many may be under way.
+// An aggregated API or a webhook can make one kind fail, and the others must not notice. So each
+// kind has a share of the places, and all failing kinds together have a quarter of them. No worker
+// waits with an object of a failing kind: it is put off, and called back when there is room.
 type Limiter struct {
-	mu     sync.Mutex
-	most   float64
-	limit  float64
-	well   int       // under way and not late, sent while their kind was well
-	sick   int       // under way and not late, sent while their kind was failing
-	late   int       // under way and late, of all kinds
-	cutAt  time.Time // when the limit was last cut: at most once in the time of an answer
-	pause  time.Time // nothing is sent until then, as the API server asked
-	shares map[schema.GroupResource]*share
-	turns  []*share        // shares with waiting requests, the next one first
-	ticks  bool            // a call of tick is scheduled
-	resume func(types.UID) // called with objects that were put off, when there is room
+	mu      sync.Mutex
+	most    float64
+	limit   float64
+	cutAt   time.Time // when the limit was last cut: at most once in the time of an answer
+	pause   time.Time // nothing is sent until then, as the API server asked
+	shares  map[schema.GroupResource]*share
+	waiting []*place        // in the order in which they came
+	ticks   bool            // a call of tick is scheduled
+	resume  func(types.UID) // called with objects that were put off, when there is room
 }
+
+// share is the state of one kind. A kind begins with a quarter of the places, and gets one more for
+// each request that goes well, up to all. It fails when its requests hang, are slow, fail one after
+// another, or are answered 429, until one goes well. Then it has a quarter again.
+type share struct {
+	kind     schema.GroupResource
+	most     int           // how many may be under way
+	under    int           // under way
+	late     int           // of under: those that have been for long
+	failures int           // since the last good answer
+	backoff  time.Duration // the last rest that no server asked for
+	pause    time.Time     // nothing is sent until then
+	failing  string        // what happens to requests of the kind; "" if it is well
+	off      map[types.UID]struct{}
+}
+
+// place is the place of one request, from when it waits until it is given back.
+type place struct {
+	share   *share
+	late    bool       // the request has been under way for long
+	over    bool       // given back
+	patient bool       // waits even if its kind fails
+	since   time.Time  // when it began to wait
+	told    chan error // receives nil when the place is taken
+}
+
+type verdict uint8
+
+const (
+	noVerdict         verdict = iota // the request was ended here, or not sent
+	fine                             // any answer of the API
+	unanswered                       // the API, or the way to it, failed
+	throttledByKind                  // 429 from the API that serves the kind
+	throttledByServer                // 429 from the API server's own limits: for all kinds
+)
 
 const (
 	leastLimit = 2
 	startLimit = 16
+	// isLong is after what time a request is late. longIsLong is the same for requests that may take
+	// long. A request is answered in some 10 ms, unless a webhook is slow or the server busy.
+	isLong     = 250 * time.Millisecond
+	longIsLong = 5 * time.Second
 	// MostPause bounds how long nothing is sent because a server asked for it.
 	MostPause = 2 * time.Minute
+	// patience bounds how long a request about a failing kind waits. firstRest and mostRest bound the
+	// pauses of a kind whose requests fail.
+	patience  = 5 * time.Second
+	firstRest = 100 * time.Millisecond
+	mostRest  = 5 * time.Second
 	// tickEvery is how often tick is called while anything waits.
 	tickEvery = 100 * time.Millisecond
+	// mostCalled is how many objects of a kind that is well again are called back at each tick. It is
+	// more than can be sent before the next tick, and not all, which would be put off once more if the
+	// kind fails again.
+	mostCalled = 1000
 )
+
+// busyError is why a request was not sent: its kind fails. Nothing has happened to the object.
+type busyError struct {
+	kind    schema.GroupResource
+	failing string
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("put off: requests about %s %s", e.kind, e.failing)
+}
+
+// IsBusy reports whether a request was not sent because requests of its kind fail.
+func IsBusy(err error) bool {
+	var busy *busyError
+	return err != nil && errors.As(err, &busy)
+}
 
 // NewLimiter returns a Limiter that lets at most so many requests be under way.
 func NewLimiter(most int) *Limiter {
@@ -67,17 +131,6 @@ func (l *Limiter) CallBack(f func(types.UID)) {
 	l.resume = f
 }
 
-// place is the place of one request, from when it waits until it is given back.
-type place struct {
-	share   *share
-	sick    bool       // taken while its kind was failing
-	late    bool       // the request has been under way for long
-	over    bool       // given back
-	patient bool       // waits even if its kind fails
-	since   time.Time  // when it began to wait
-	told    chan error // receives nil when the place is taken
-}
-
 // acquire waits for a place. Each place must be given back with release. While the kind is well,
 // acquire waits as long as it takes. For a failing kind only a patient caller waits, and not for
 // long, nor if many wait already. Others get a *busyError, because they have other work.
@@ -86,21 +139,9 @@ func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patien
 		return nil, err
 	}
 	l.mu.Lock()
-	s := l.shareLocked(kind)
-	p := &place{share: s, patient: patient, since: time.Now(), told: make(chan error, 1)}
-	if l.roomLocked(s) {
-		l.takeLocked(p)
-		l.mu.Unlock()
-		return p, nil
-	}
-	if s.failing != "" && (!patient || len(s.waiting) >= l.quarter()) {
-		defer l.mu.Unlock()
-		return nil, s.busy()
-	}
-	if s.waiting = append(s.waiting, p); len(s.waiting) == 1 {
-		l.turns = append(l.turns, s)
-	}
-	l.tickLaterLocked()
+	p := &place{share: l.shareLocked(kind), patient: patient, since: time.Now(), told: make(chan error, 1)}
+	l.waiting = append(l.waiting, p)
+	l.wakeLocked()
 	l.mu.Unlock()
 	select {
 	case err := <-p.told:
@@ -109,28 +150,25 @@ func (l *Limiter) acquire(ctx context.Context, kind schema.GroupResource, patien
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if slices.Contains(s.waiting, p) {
-		l.dropLocked(s, func(x *place) bool { return x == p })
+	if i := slices.Index(l.waiting, p); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
 	} else if <-p.told == nil { // it was taken at the same moment
-		l.countLocked(p, -1)
+		p.share.under--
 		l.wakeLocked()
 	}
 	return nil, ctx.Err()
 }
 
-// isLate marks a request as late. Late requests do not count against the bound, so that others need
-// not wait for them. When late requests of a kind hold a quarter of all places, the kind fails; a
-// few late answers are usual.
+// isLate marks a request as late. When late requests of a kind hold a quarter of all places, the
+// kind fails; a few late answers are usual.
 func (l *Limiter) isLate(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.over {
 		return
 	}
-	l.countLocked(p, -1)
 	p.late = true
-	l.countLocked(p, 1)
-	if p.share.late >= l.quarter() {
+	if p.share.late++; p.share.late >= l.quarter() {
 		l.failsLocked(p.share, "take long")
 	}
 	l.wakeLocked()
@@ -140,16 +178,19 @@ func (l *Limiter) isLate(p *place) {
 func (l *Limiter) release(p *place, v verdict, latency, retryAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, full := p.share, float64(l.well) >= l.limit-1
-	l.countLocked(p, -1)
-	p.over = true
+	s, full := p.share, float64(l.loadLocked().well) >= l.limit-1
+	s.under--
+	if p.over = true; p.late {
+		s.late--
+	}
 	switch v {
 	case noVerdict:
 	case throttledByServer:
-		l.cutLocked(latency)
-		if until := time.Now().Add(min(max(retryAfter, time.Second), MostPause)); until.After(l.pause) {
-			l.pause = until
+		if now := time.Now(); now.Sub(l.cutAt) > latency {
+			l.cutAt = now
+			l.limit = max(leastLimit, l.limit*0.75)
 		}
+		l.pause = later(l.pause, max(retryAfter, time.Second))
 	case throttledByKind:
 		s.rest(retryAfter)
 		l.failsLocked(s, "are answered 429")
@@ -174,73 +215,111 @@ func (l *Limiter) release(p *place, v verdict, latency, retryAfter time.Duration
 	l.wakeLocked()
 }
 
-func (l *Limiter) cutLocked(latency time.Duration) {
-	if now := time.Now(); now.Sub(l.cutAt) > latency {
-		l.cutAt = now
-		l.limit = max(leastLimit, l.limit*0.75)
+// rest pauses a kind for as long as was asked, or, if 0, twice as long as the last time.
+func (s *share) rest(asked time.Duration) {
+	if asked == 0 {
+		if time.Now().Before(s.pause) {
+			return // the failed request was sent before the pause
+		}
+		s.backoff = min(mostRest, max(firstRest, 2*s.backoff))
+		asked = s.backoff
+	}
+	s.pause = later(s.pause, asked)
+}
+
+// later returns when a pause ends that a server asks for now, which does not end an earlier one.
+func later(pause time.Time, asked time.Duration) time.Time {
+	if until := time.Now().Add(min(asked, MostPause)); until.After(pause) {
+		return until
+	}
+	return pause
+}
+
+func (l *Limiter) shareLocked(kind schema.GroupResource) *share {
+	s := l.shares[kind]
+	if s == nil {
+		s = &share{kind: kind, most: l.quarter(), off: map[types.UID]struct{}{}}
+		l.shares[kind] = s
+	}
+	return s
+}
+
+// forget drops the state of kinds that are not served any more.
+func (l *Limiter) forget(served func(schema.GroupResource) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for kind, s := range l.shares {
+		if !served(kind) && s.under+len(s.off) == 0 {
+			delete(l.shares, kind)
+		}
 	}
 }
 
-// quarter returns the places that all failing kinds have together, and that each kind begins with.
+func (l *Limiter) failsLocked(s *share, why string) { s.failing, s.most = why, l.quarter() }
+
+// quarter returns the places that each kind begins with.
 func (l *Limiter) quarter() int { return max(1, int(l.most)/4) }
 
+// load is what is under way, at a moment.
+type load struct {
+	now              time.Time
+	well, sick, late int // of kinds that are well, without late ones; of failing kinds; late ones of all
+}
+
+func (l *Limiter) loadLocked() load {
+	n := load{now: time.Now()}
+	for _, s := range l.shares {
+		n.late += s.late
+		if s.failing != "" {
+			n.sick += s.under
+		} else {
+			n.well += s.under - s.late
+		}
+	}
+	return n
+}
+
 // roomLocked reports whether a request of a kind may be sent now.
-func (l *Limiter) roomLocked(s *share) bool {
-	now := time.Now()
+func (l *Limiter) roomLocked(s *share, n load) bool {
 	switch {
-	case now.Before(l.pause), now.Before(s.pause), s.under >= s.most:
+	case n.now.Before(l.pause), n.now.Before(s.pause), s.under >= s.most:
 		return false
 	case s.under == 0 && s.failing != "": // one request finds out whether it is well again
 		return true
-	case s.most <= l.quarter() && s.under > 0 && l.late >= int(l.most):
-		return false // no more that may hang
 	case s.failing != "":
-		return float64(l.sick) < max(1, l.limit/4)
+		return float64(n.sick) < max(1, l.limit/4)
+	case s.most <= l.quarter() && s.under > 0 && n.late >= int(l.most):
+		return false // no more that may hang
 	}
-	return float64(l.well) < l.limit
+	return float64(n.well) < l.limit
 }
 
-func (l *Limiter) takeLocked(p *place) {
-	p.sick = p.share.failing != ""
-	l.countLocked(p, 1)
-}
-
-// countLocked counts a place: n is 1 when it is taken, and -1 when it is given back.
-func (l *Limiter) countLocked(p *place, n int) {
-	p.share.under += n
-	switch {
-	case p.late:
-		p.share.late += n
-		l.late += n
-	case p.sick:
-		l.sick += n
-	default:
-		l.well += n
-	}
-}
-
-// wakeLocked gives the free places to waiting requests, one kind after the other.
+// wakeLocked gives the free places to waiting requests, and ends the wait of those about failing
+// kinds.
 func (l *Limiter) wakeLocked() {
-	for idle := 0; idle < len(l.turns); {
-		s := l.turns[0]
-		l.turns = append(l.turns[1:], s)
-		if !l.roomLocked(s) {
-			idle++
-			continue
+	n, patient := l.loadLocked(), map[*share]int{}
+	l.waiting = slices.DeleteFunc(l.waiting, func(p *place) bool {
+		s := p.share
+		switch {
+		case l.roomLocked(s, n):
+			if s.under++; s.failing != "" {
+				n.sick++
+			} else {
+				n.well++
+			}
+			p.told <- nil
+			return true
+		case s.failing == "":
+			return false
+		case p.patient && n.now.Sub(p.since) < patience && patient[s] < l.quarter():
+			patient[s]++
+			return false
 		}
-		idle = 0
-		first := s.waiting[0]
-		l.takeLocked(first)
-		l.dropLocked(s, func(p *place) bool { return p == first })
-		first.told <- nil
-	}
-}
-
-// dropLocked removes waiting requests from a share.
-func (l *Limiter) dropLocked(s *share, which func(*place) bool) {
-	s.waiting = slices.DeleteFunc(s.waiting, which)
-	if len(s.waiting) == 0 {
-		l.turns = slices.DeleteFunc(l.turns, func(x *share) bool { return x == s })
+		p.told <- &busyError{s.kind, s.failing}
+		return true
+	})
+	if len(l.waiting) > 0 {
+		l.tickLaterLocked()
 	}
 }
 
@@ -252,34 +331,65 @@ func (l *Limiter) tickLaterLocked() {
 	}
 }
 
-// tick does what depends on time. It returns a busy error to those that have waited for a failing
-// kind for long enough, gives places to kinds that have rested, and calls back objects that were
-// put off.
+// tick does what depends on time: it wakes requests when a pause is over, and calls back objects
+// that were put off, as many as there is room for. One that finds no room in its turn is put off
+// again.
 func (l *Limiter) tick() {
 	var back []types.UID
 	l.mu.Lock()
 	l.ticks = false
-	for _, s := range slices.Clone(l.turns) {
-		l.dropLocked(s, func(p *place) bool {
-			enough := s.failing != "" && (!p.patient || time.Since(p.since) >= patience)
-			if enough {
-				p.told <- s.busy()
-			}
-			return enough
-		})
-	}
 	l.wakeLocked()
-	waits := len(l.turns) > 0
 	for _, s := range l.shares {
-		back = append(back, l.callLocked(s)...)
-		waits = waits || len(s.off) > 0
-	}
-	if waits {
-		l.tickLaterLocked()
+		room := mostCalled
+		if s.failing != "" {
+			if room = 0; l.roomLocked(s, l.loadLocked()) {
+				room = s.most - s.under
+			}
+		}
+		for uid := range s.off {
+			if room == 0 {
+				l.tickLaterLocked()
+				break
+			}
+			room--
+			delete(s.off, uid)
+			back = append(back, uid)
+		}
 	}
 	resume := l.resume
 	l.mu.Unlock()
 	for _, uid := range back {
 		resume(uid)
 	}
+}
+
+// PutOff has an object of a failing kind called back when there is room.
+func (l *Limiter) PutOff(kind schema.GroupResource, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shareLocked(kind).off[uid] = struct{}{}
+	l.tickLaterLocked()
+}
+
+// Failing returns what happens to requests about a kind; empty if it is well.
+func (l *Limiter) Failing(kind schema.GroupResource) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.shares[kind]; s != nil && s.failing != "" {
+		return fmt.Sprintf("requests about %s %s", s.kind, s.failing)
+	}
+	return ""
+}
+
+// PutOffs returns how many objects are put off, of each failing kind.
+func (l *Limiter) PutOffs() map[schema.GroupResource]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := map[schema.GroupResource]int{}
+	for kind, s := range l.shares {
+		if s.failing != "" {
+			n[kind] = len(s.off)
+		}
+	}
+	return n
 }

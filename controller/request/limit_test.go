@@ -226,10 +226,10 @@ func (l *Limiter) acquireNow(kind schema.GroupResource) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := &place{share: l.shareLocked(kind)}
-	if !l.roomLocked(p.share) {
+	if !l.roomLocked(p.share, l.loadLocked()) {
 		return nil
 	}
-	l.takeLocked(p)
+	p.share.under++
 	return p
 }
 
@@ -339,11 +339,11 @@ func TestKindWhoseRequestsFailIsLeftAlone(t *testing.T) {
 // empty makes sure that nothing is left under way or waited for.
 func (l *Limiter) empty(t *testing.T) {
 	t.Helper()
-	if l.well != 0 || l.sick != 0 || l.late != 0 || len(l.turns) != 0 {
-		t.Errorf("when all is over: %d, %d and %d under way, %d wait", l.well, l.sick, l.late, len(l.turns))
+	if len(l.waiting) != 0 {
+		t.Errorf("when all is over: %d wait", len(l.waiting))
 	}
 	for kind, s := range l.shares {
-		if s.under != 0 || s.late != 0 || len(s.waiting)+len(s.off) > 0 {
+		if s.under != 0 || s.late != 0 || len(s.off) > 0 {
 			t.Errorf("when all is over: %s has %d under way, %d late, %d off", kind, s.under, s.late, len(s.off))
 		}
 	}
@@ -367,7 +367,7 @@ func TestGivingUpWaitingLosesNoPlace(t *testing.T) {
 	})
 }
 
-// TestKindThatIsNotServedAnyMoreIsForgotten, but not while something is under way or waits.
+// TestKindThatIsNotServedAnyMoreIsForgotten, but not while something is under way.
 func TestKindThatIsNotServedAnyMoreIsForgotten(t *testing.T) {
 	l := NewLimiter(64)
 	p := l.acquireNow(fixture.Gadgets)
