@@ -258,8 +258,7 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 // sleepers are functions of tests that call time.Sleep outside of what they give to synctest.Test
 // themselves, for tests that run by its clock.
 var sleepers = map[string]string{
-	"controller/brake/guard_test.go lets":   "another collector, which asks again later and later",
-	"controller/metaonly/conn_test.go Read": "a connection on which bytes come later",
+	"controller/brake/guard_test.go lets": "another collector, which asks again later and later",
 }
 
 // TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for

@@ -50,7 +50,7 @@ func (f *follower) tried(ctx context.Context, err error) {
 	f.failed(err)
 }
 
-// failed notes why there is no list or watch now. client-go may still be retrying.
+// failed notes why there is no list or watch now.
 func (f *follower) failed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *follower) failed(err error) {
 // it has been behind.
 func (f *follower) again(why string) (list uint64, listed bool, behind time.Duration) {
 	f.mu.Lock()
-	f.due, f.calm = f.begun+1, false
+	f.due = f.begun + 1
 	if why != "" {
 		f.behindLocked(why)
 	}
@@ -172,7 +172,7 @@ func (f *follower) watchEnded(ctx context.Context, s *stream, asked time.Time) {
 		return
 	}
 	f.ended = true
-	if f.current == s && time.Until(asked) > time.Second { // again and relist clear f.current
+	if f.current == s && time.Until(asked) > time.Second { // again clears f.current
 		f.breakLocked()
 		if f.contact && ctx.Err() == nil {
 			f.history.lost()
@@ -205,7 +205,7 @@ func (f *follower) unwatched() {
 // watch.
 func (f *follower) breakLocked() {
 	if f.have >= f.due {
-		f.due, f.calm = f.have+1, false
+		f.due = f.have + 1
 	}
 }
 

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"golang.org/x/net/http2"
@@ -51,27 +50,4 @@ func contactLost(err error) bool {
 	var stream http2.StreamError
 	ours := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	return err != nil && !ours && !errors.As(err, &status) && !errors.As(err, &stream)
-}
-
-// witness reports each answer after which client-go retries by itself, silently.
-type witness struct{ next http.RoundTripper }
-
-type witnessKey struct{}
-
-// witnessed has such answers to requests under the context reported.
-func witnessed(ctx context.Context, report func(error)) context.Context {
-	return context.WithValue(ctx, witnessKey{}, report)
-}
-
-// WrappedRoundTripper lets client-go find the transport that cancels requests.
-func (w *witness) WrappedRoundTripper() http.RoundTripper { return w.next }
-
-// RoundTrip implements http.RoundTripper.
-func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := w.next.RoundTrip(req)
-	report, ok := req.Context().Value(witnessKey{}).(func(error))
-	if ok && err == nil && resp.Header.Get("Retry-After") != "" {
-		report(fmt.Errorf("the API server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
-	}
-	return resp, err
 }

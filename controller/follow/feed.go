@@ -18,8 +18,8 @@ type Feed struct {
 	Kind  schema.GroupResource
 	Store *Store
 	// seen is called for each object of the kind that comes, changes or goes. It may be nil.
-	seen      func(m *metav1.PartialObjectMetadata, how Change)
-	listeners listeners
+	seen     func(m *metav1.PartialObjectMetadata, how Change)
+	listener Listener
 	// level is called with the number of a list that has ended, when the graph has all of it.
 	level func(list uint64)
 
@@ -60,10 +60,13 @@ func (f *Feed) Update(obj any) error {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
 	o := graph.ObjectOf(f.Kind, m)
-	shown := f.listeners.showing(o)
+	var shown func()
+	if f.listener.Showing != nil {
+		shown = f.listener.Showing(o)
+	}
 	f.Store.Apply(graph.Observed{Object: o})
-	for _, then := range shown {
-		then()
+	if shown != nil {
+		shown()
 	}
 	f.notify(m)
 	return nil
@@ -75,7 +78,7 @@ func (f *Feed) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
-	f.listeners.going(m.UID)
+	tell(f.listener.Going, m.UID)
 	f.Store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
 	if f.seen != nil {
 		f.seen(m, Went)
@@ -90,7 +93,7 @@ func (f *Feed) Replace(_ []any, resourceVersion string) error {
 		return fmt.Errorf("list of %s: none has come", f.Kind)
 	}
 	f.coming = nil
-	f.Store.complete(f.Kind)
+	f.Store.Apply(graph.ListEnds{Kind: f.Kind})
 	f.Reached.Store(graph.VersionNumber(resourceVersion))
 	f.level(c.number)
 	for _, m := range c.changed {
@@ -111,7 +114,7 @@ func (f *Feed) Resync() error { return nil }
 // notify calls those who follow objects by name, or deletions.
 func (f *Feed) notify(m *metav1.PartialObjectMetadata) {
 	if m.DeletionTimestamp != nil {
-		f.listeners.terminating(m)
+		tell(f.listener.Terminating, m)
 	}
 	switch {
 	case f.seen == nil:

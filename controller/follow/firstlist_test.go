@@ -49,13 +49,6 @@ func (e *watching) halt() *halted {
 	return h
 }
 
-// opening is how many kinds are in the middle of their first list.
-func (e *watching) opening() int {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	return len(e.store.opening)
-}
-
 // decides is the decision about an object; nothing is begun by it.
 func (e *watching) decides(uid types.UID) (a graph.Action) {
 	e.store.Read(func(g *graph.Graph) { a = g.Decide(uid) })
@@ -101,47 +94,9 @@ func TestFirstListIsInTheGraphAsItComesAndCompleteAtItsEnd(t *testing.T) {
 	})
 }
 
-// TestFirstListIsNoWorkBeforeItsEnd: a new leader begins in its middle, and a widget goes that owns
-// what it has shown.
-func TestFirstListIsNoWorkBeforeItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newWatching(t)
-		e.widget("boss")
-		e.configMap("leaf", ", ownerReferences: [{apiVersion: example.com/v1, kind: Widget, name: boss, uid: uid-boss}]")
-		e.configMap("lost", ", ownerReferences: [{apiVersion: example.com/v1, kind: Widget, name: never, uid: uid-never}]")
-		e.many()
-		h := e.halt()
-		h.halfway()
-		var work []types.UID
-		e.store.Lead(func(ending, rest []types.UID) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			work = append(append(work, ending...), rest...)
-		})
-		told := func() []types.UID {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return slices.Compact(slices.Sorted(slices.Values(work)))
-		}
-		e.api.Remove("widgets.example.com/shop/boss")
-		e.until(time.Second, "the widget is gone", func() bool { return e.kind("widgets.example.com").Objects == 0 })
-		if have := told(); len(have) > 0 {
-			t.Errorf("before the end of the list there is work: %q", have)
-		}
-		h.goOn <- nil
-		e.untilState(time.Second, "configmaps", graph.Synced)
-		if have := told(); !slices.Contains(have, "uid-leaf") || !slices.Contains(have, "uid-lost") {
-			t.Errorf("at its end the work is %q", have)
-		}
-		if a := e.decides("uid-leaf"); a.Verb != graph.Delete {
-			t.Errorf("%s leaf: %s", a.Verb, a.Why)
-		}
-	})
-}
-
-// TestFirstListThatBreaksOffIsForgotten and begins again, whatever ended it: nothing follows from
-// what it showed, nor from what the next one does not show.
-func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
+// TestFirstListThatBreaksOffBeginsAgain, whatever ended it: nothing follows from what it showed and
+// the next one does not show.
+func TestFirstListThatBreaksOffBeginsAgain(t *testing.T) {
 	cut := sending(func(*http.Request) (*http.Response, error) { return nil, syscall.ETIMEDOUT })
 	refuses := func(code int, reason string) http.RoundTripper {
 		return sending(func(r *http.Request) (*http.Response, error) {
@@ -183,13 +138,6 @@ func TestFirstListThatBreaksOffIsForgotten(t *testing.T) {
 					time.AfterFunc(c.away, e.api.Up)
 				}
 				h.goOn <- c.next
-				e.until(time.Second, "what was shown is forgotten", func() bool {
-					_, there := e.store.Find("uid-boss")
-					return !there
-				})
-				if a := e.decides("uid-leaf"); a.Verb != graph.Lookup {
-					t.Errorf("with half a list: %s leaf: %s", a.Verb, a.Why)
-				}
 				go func() { // the next list goes on, if it is stopped: it is not when it is asked for as a whole
 					select {
 					case h.goOn <- nil:
@@ -262,7 +210,7 @@ func TestFollowingThatEndsDuringTheFirstList(t *testing.T) {
 			h.watcher.ask()
 			h.until(grace+time.Second, "it is not watched any more", func() bool {
 				k := h.kind("configmaps")
-				return k.State == graph.Unwatched && k.Objects == 0 && h.opening() == 0
+				return k.State == graph.Unwatched && k.Objects == 0
 			})
 			h.serve("configmaps", "ConfigMap v1")
 			h.watcher.ask()
@@ -286,9 +234,6 @@ func TestFollowingThatEndsDuringTheFirstList(t *testing.T) {
 				e.untilState(time.Second, "configmaps", graph.Synced)
 				if n := e.kind("configmaps").Objects; n != listPiece+10 {
 					t.Errorf("%d objects, want %d", n, listPiece+10)
-				}
-				if n := e.opening(); n > 0 {
-					t.Errorf("%d kinds are still being listed", n)
 				}
 			})
 		})

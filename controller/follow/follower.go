@@ -50,13 +50,12 @@ type follower struct {
 	begun   uint64      // how many lists have begun, which is the number of the last
 	have    uint64      // the list that ended last
 	due     uint64      // the list that has to end before there is a watch
-	calm    bool        // nothing is wrong with the watch that the list that is due ends: see hourly.go
 	lag     string      // why it is behind; "" if it is not
 	lagAt   time.Time   // since when it is
 	denied  time.Time   // since when 403 is the only answer; zero if it is not
 	err     error       // how the last attempt ended; nil while one is under way
 	ended   bool        // there is no watch now
-	current *stream     // the last watch, unless again or relist ended it
+	current *stream     // the last watch, unless again ended it
 	overdue *time.Timer // fires when there has been none for too long
 }
 
@@ -117,11 +116,10 @@ func (f *follower) end() {
 	}
 	f.mu.Unlock()
 	f.lists.Wait()
-	f.Store.release(f.Kind)
 }
 
-// watch begins a watch, unless the kind has to be listed first. It checks that twice: client-go may
-// have retried the request in between.
+// watch begins a watch, unless the kind has to be listed first. It checks that twice: the kind may
+// have fallen behind while the request was under way.
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
 	due := f.have < f.due
@@ -130,7 +128,7 @@ func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 		return nil, errListFirst
 	}
 	f.trying()
-	within, cancel := context.WithCancel(witnessed(ctx, f.failed))
+	within, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(answeredWithin, cancel)
 	w, err := f.resource.Watch(within, o)
 	if !late.Stop() && ctx.Err() == nil {

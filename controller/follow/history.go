@@ -59,7 +59,6 @@ type History struct {
 	log        logr.Logger
 
 	closed atomic.Bool
-	epoch  atomic.Uint64 // how often decisions became void
 	wake   chan struct{}
 
 	mu     sync.Mutex
@@ -89,6 +88,8 @@ type following interface {
 	kindWentBack(kind schema.GroupResource)
 	// doubt forgets which objects of a kind were seen to go.
 	doubt(kind schema.GroupResource)
+	// history returns how often something was forgotten. What was decided before is void.
+	history() uint32
 }
 
 func newHistory(d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
@@ -102,7 +103,14 @@ type epochKey struct{}
 
 // Mark records in a context the history that decisions under it rest on.
 func (h *History) Mark(ctx context.Context) context.Context {
-	return context.WithValue(ctx, epochKey{}, h.epoch.Load())
+	return context.WithValue(ctx, epochKey{}, h.epoch())
+}
+
+func (h *History) epoch() uint32 {
+	if h.follows == nil {
+		return 0
+	}
+	return h.follows.history()
 }
 
 // Enter waits until the gate is open, and returns an error for what was decided in another history.
@@ -128,7 +136,7 @@ func (h *History) admit(ctx context.Context) error {
 	if h.closed.Load() {
 		return ErrNoContact
 	}
-	if epoch, ok := ctx.Value(epochKey{}).(uint64); ok && epoch != h.epoch.Load() {
+	if epoch, ok := ctx.Value(epochKey{}).(uint32); ok && epoch != h.epoch() {
 		return ErrRewound
 	}
 	return nil
@@ -204,9 +212,7 @@ func (h *History) look(ctx context.Context) (opened bool) {
 	for _, f := range append(h.round.missing(), slices.Collect(maps.Keys(h.round.sick))...) {
 		h.log.Info("a kind is not listed since contact was lost: what was seen to be deleted of it is looked up",
 			"kind", f.gvr.String())
-		h.epoch.Add(1)
 		h.follows.doubt(f.Kind)
-		h.epoch.Add(1) // what was decided meanwhile rests on it, too
 	}
 	return h.open(losses)
 }
@@ -285,14 +291,10 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 		case own:
 			h.log.Info("the history of an aggregated API went back, it is listed again",
 				"kind", gvr.String(), "why", why)
-			h.epoch.Add(1)
 			h.follows.kindWentBack(gvr.GroupResource())
-			h.epoch.Add(1)
 			delete(broken, gvr)
 		default:
-			h.epoch.Add(1)
 			h.follows.wentBack(ctx, gvr.GroupResource().String()+": "+why)
-			h.epoch.Add(1) // what was decided until the graph had forgotten rests on the old history, too
 			h.mu.Lock()
 			clear(h.broken) // found by the lists before
 			h.mu.Unlock()

@@ -311,7 +311,7 @@ func TestDecisionOfAnotherHistoryIsNotSent(t *testing.T) {
 		}
 		// What is decided now is sent, and what was decided before is not, however often it is
 		// tried.
-		old := context.WithValue(e.Context(), epochKey{}, uint64(0))
+		old := context.WithValue(e.Context(), epochKey{}, uint32(0))
 		if err := e.remove(old, "leaf"); !errors.Is(err, ErrRewound) {
 			t.Errorf("the old decision ended with %v", err)
 		}

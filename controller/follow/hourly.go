@@ -30,19 +30,6 @@ func (w *Watcher) listHourly(ctx context.Context) {
 		i := slices.IndexFunc(all, func(f *follower) bool { return f.Kind.String() > last })
 		f := all[max(i, 0)]
 		last = f.Kind.String()
-		f.relist()
+		f.again("")
 	}
-}
-
-// relist has the kind listed. A kind that is behind is listed anyway, and is left alone.
-func (f *follower) relist() {
-	f.mu.Lock()
-	w := f.current
-	if w == nil || f.ended || f.have < f.due {
-		f.mu.Unlock()
-		return
-	}
-	f.due, f.calm, f.current = f.have+1, true, nil
-	f.mu.Unlock()
-	w.Stop()
 }

@@ -42,7 +42,7 @@ func (f *follower) listBegins() *coming {
 	}
 	f.lists.Add(1)
 	f.begun++
-	return &coming{number: f.begun, first: !f.listed, calm: f.calm}
+	return &coming{number: f.begun, first: !f.listed}
 }
 
 // pages reads a list in pages of limit objects, or as a whole if that is 0, and returns its
@@ -54,11 +54,8 @@ func (f *follower) pages(ctx context.Context, c *coming, limit int64) (version s
 		f.flush(c)
 		err = f.contradicted(c, version)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		f.coming = c
-	case ctx.Err() == nil: // else the whole kind is forgotten, or the process ends
-		f.abandon(c)
 	}
 	return version, err
 }
@@ -82,7 +79,7 @@ func (f *follower) contradicted(c *coming, version string) error {
 func (f *follower) eachPage(ctx context.Context, c *coming, limit int64) (version string, err error) {
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
-		within, cancel := context.WithTimeout(witnessed(ctx, f.failed), failingAfter)
+		within, cancel := context.WithTimeout(ctx, failingAfter)
 		m, err := metaonly.Page(within, f.resource, page, func(m *metav1.PartialObjectMetadata) {
 			pages.Saw(&m.ObjectMeta)
 			f.take(c, m)

@@ -8,7 +8,7 @@ import (
 )
 
 // Listener gets what watches and discovery show, beside the graph. Functions that are nil are not
-// called.
+// called. One listener at most has Namespace, and one Showing.
 type Listener struct {
 	// Served gets each discovery result, before the graph does.
 	Served func([]graph.Resource)
@@ -25,57 +25,33 @@ type Listener struct {
 	Rewound func(why string)
 }
 
-// listeners are called one after the other, in the order in which they were added.
-type listeners []Listener
-
-func (all listeners) served(r []graph.Resource) {
-	for _, l := range all {
-		if l.Served != nil {
-			l.Served(r)
-		}
+// Listen adds a listener. It must be called before Run.
+func (w *Watcher) Listen(l Listener) {
+	all := &w.listener
+	all.Served, all.Terminating = both(all.Served, l.Served), both(all.Terminating, l.Terminating)
+	all.Going, all.Rewound = both(all.Going, l.Going), both(all.Rewound, l.Rewound)
+	if l.Namespace != nil {
+		all.Namespace = l.Namespace
+	}
+	if l.Showing != nil {
+		all.Showing = l.Showing
 	}
 }
 
-func (all listeners) namespace(name string, how Change) {
-	for _, l := range all {
-		if l.Namespace != nil {
-			l.Namespace(name, how)
-		}
+// both returns a function that calls a and then b, either of which may be nil.
+func both[T any](a, b func(T)) func(T) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
 	}
+	return func(what T) { a(what); b(what) }
 }
 
-func (all listeners) terminating(m *metav1.PartialObjectMetadata) {
-	for _, l := range all {
-		if l.Terminating != nil {
-			l.Terminating(m)
-		}
-	}
-}
-
-func (all listeners) showing(o *graph.Object) (shown []func()) {
-	for _, l := range all {
-		if l.Showing == nil {
-			continue
-		}
-		if f := l.Showing(o); f != nil {
-			shown = append(shown, f)
-		}
-	}
-	return shown
-}
-
-func (all listeners) going(uid types.UID) {
-	for _, l := range all {
-		if l.Going != nil {
-			l.Going(uid)
-		}
-	}
-}
-
-func (all listeners) rewound(why string) {
-	for _, l := range all {
-		if l.Rewound != nil {
-			l.Rewound(why)
-		}
+// tell calls a function that may be nil.
+func tell[T any](f func(T), what T) {
+	if f != nil {
+		f(what)
 	}
 }

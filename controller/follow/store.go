@@ -22,21 +22,14 @@ type Store struct {
 	dirty atomic.Pointer[func(ending, rest []types.UID)]
 	// changed gets the draining namespaces whose content has changed; nil while nothing drains.
 	changed atomic.Pointer[func([]string)]
-	// opening are the kinds whose objects do not become work yet; guarded by mu.
-	opening opening
 }
 
 // NewStore returns a Store with an empty graph.
-func NewStore() *Store { return &Store{graph: graph.New(), opening: opening{}} }
+func NewStore() *Store { return &Store{graph: graph.New()} }
 
 // Lead passes dirty objects to a function from now on, beginning with all that there is to do.
 func (s *Store) Lead(dirty func(ending, rest []types.UID)) {
 	s.dirty.Store(&dirty)
-	s.pending(dirty)
-}
-
-// pending passes all that there is to do.
-func (s *Store) pending(dirty func(ending, rest []types.UID)) {
 	const piece = 1000
 	for next := uint32(0); ; {
 		s.mu.Lock()
@@ -105,50 +98,6 @@ func (s *Store) Accepted(a graph.Action) {
 	s.graph.Apply(graph.Accepted{Action: a})
 }
 
-// Still reports whether a decision still holds for a live object: see graph.Still.
-func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
-}
-
-// Awaits reports whether an object that was read live waits for its dependents: see graph.Awaits.
-func (s *Store) Awaits(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Awaits(graph.ObjectOf(kind, live))
-}
-
-// Rewound returns why everything is being listed again; "" if it is not.
-func (s *Store) Rewound() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Rewinding()
-}
-
-// History returns the history in which a live read begins: see graph.NotFound.
-func (s *Store) History() uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.History()
-}
-
-// Stats returns the counts of the graph.
-func (s *Store) Stats() graph.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Stats()
-}
-
-// Views copies the graph.
-func (s *Store) Views() []graph.View { return slices.Collect(s.pieces(s.graph.Views)) }
-
-func (s *Store) connected(uids []types.UID) []graph.View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Connected(uids...)
-}
-
 // Read lets f look at the graph. f must not change it, block, or keep anything of it.
 func (s *Store) Read(f func(*graph.Graph)) {
 	s.mu.Lock()
@@ -156,18 +105,47 @@ func (s *Store) Read(f func(*graph.Graph)) {
 	f(s.graph)
 }
 
+// read returns what f finds in the graph.
+func read[T any](s *Store, f func(*graph.Graph) T) (found T) {
+	s.Read(func(g *graph.Graph) { found = f(g) })
+	return found
+}
+
+// Still reports whether a decision still holds for a live object: see graph.Still.
+func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
+	return read(s, func(g *graph.Graph) bool { return g.Still(a, graph.ObjectOf(a.Object.Kind, live)) })
+}
+
+// Awaits reports whether an object that was read live waits for its dependents: see graph.Awaits.
+func (s *Store) Awaits(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
+	return read(s, func(g *graph.Graph) bool { return g.Awaits(graph.ObjectOf(kind, live)) })
+}
+
+// Rewound returns why everything is being listed again; "" if it is not.
+func (s *Store) Rewound() string { return read(s, (*graph.Graph).Rewinding) }
+
+// History returns the history in which a live read begins: see graph.NotFound.
+func (s *Store) History() uint32 { return read(s, (*graph.Graph).History) }
+
+// Stats returns the counts of the graph.
+func (s *Store) Stats() graph.Stats { return read(s, (*graph.Graph).Stats) }
+
+// Views copies the graph.
+func (s *Store) Views() []graph.View { return slices.Collect(s.pieces(s.graph.Views)) }
+
+func (s *Store) connected(uids []types.UID) []graph.View {
+	return read(s, func(g *graph.Graph) []graph.View { return g.Connected(uids...) })
+}
+
 // Changes returns how often objects of a kind have changed: see graph.Changes.
 func (s *Store) Changes(kind schema.GroupResource) (n uint64, followed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Changes(kind)
+	s.Read(func(g *graph.Graph) { n, followed = g.Changes(kind) })
+	return n, followed
 }
 
 // Inventory returns what a namespace holds, counted by kind.
 func (s *Store) Inventory(namespace string) graph.Inventory {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Inventory(namespace)
+	return read(s, func(g *graph.Graph) graph.Inventory { return g.Inventory(namespace) })
 }
 
 // Content returns the objects of a kind in a namespace. It copies a piece at a time, and the graph
@@ -179,31 +157,24 @@ func (s *Store) Content(namespace string, kind schema.GroupResource) iter.Seq[gr
 }
 
 // Find returns one object; false if the graph does not have it.
-func (s *Store) Find(uid types.UID) (graph.View, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Find(uid)
+func (s *Store) Find(uid types.UID) (v graph.View, found bool) {
+	s.Read(func(g *graph.Graph) { v, found = g.Find(uid) })
+	return v, found
 }
 
 // Deleted reports whether an object of a followed kind need not be deleted: see graph.Deleted.
 func (s *Store) Deleted(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Deleted(uid)
+	return read(s, func(g *graph.Graph) bool { return g.Deleted(uid) })
 }
 
 // Dependents returns the objects that refer to another.
 func (s *Store) Dependents(uid types.UID) []graph.View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Dependents(uid)
+	return read(s, func(g *graph.Graph) []graph.View { return g.Dependents(uid) })
 }
 
 // Incomplete names the kinds that may hold dependents of an object that were never seen.
 func (s *Store) Incomplete(uid types.UID) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Incomplete(uid)
+	return read(s, func(g *graph.Graph) string { return g.Incomplete(uid) })
 }
 
 // Finalized returns the objects that carry a finalizer. It copies a piece at a time.

@@ -30,10 +30,9 @@ const discoveryPeriod = 30 * time.Second
 // DiscoveryRetry is the pause after a discovery that failed as a whole.
 const DiscoveryRetry = 5 * time.Second
 
-// settle are the delays after a change at which discovery runs: the API server takes up to a few
-// seconds to serve what a CRD or an APIService promises.
-var settle = []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
-	time.Second, 2 * time.Second, 4 * time.Second}
+// After a change discovery runs at once, then after settle, and twice as long each time up to
+// settled: the API server takes up to a few seconds to serve what a CRD or an APIService promises.
+const settle, settled = 100 * time.Millisecond, 4 * time.Second
 
 // grace is how long a kind that vanished is still followed: deletions of its last objects may be on
 // their way.
@@ -42,14 +41,14 @@ const grace = time.Second
 // Watcher runs one reflector for each kind that can be collected.
 type Watcher struct {
 	discovery discovery.DiscoveryInterface
-	Metadata  metadata.Interface
-	watches   metadata.Interface // of whole kinds, for the reflectors
+	requests  metadata.Interface // on the connection of requests: of namespaces, so that its end is noticed
+	others    metadata.Interface // of the other kinds
 	store     *Store
 	History   *History
 	ignored   sets.Set[schema.GroupResource]
 	log       logr.Logger
 	metrics   *metrics
-	listeners listeners
+	listener  Listener
 	page      int64 // how many objects a page of a list has
 
 	poke        chan struct{} // something changed: ask discovery now
@@ -85,18 +84,16 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	requests := &http.Client{Transport: &witness{client.Transport}, Timeout: client.Timeout}
-	m, err := metadata.NewForConfigAndClient(config, requests)
+	requests, err := metaonly.New(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("make a metadata client: %w", err)
+		return nil, err
 	}
 	connections, err := metaonly.Connections(config)
 	if err != nil {
 		return nil, err
 	}
-	w := NewWatcher(d, m, s, ignored, log, reg)
-	w.watches, err = metaonly.New(m, config, requests,
-		&http.Client{Transport: &witness{connections.Transport}, Timeout: connections.Timeout})
+	w := NewWatcher(d, requests, s, ignored, log, reg)
+	w.others, err = metaonly.New(config, connections)
 	return w, err
 }
 
@@ -106,16 +103,13 @@ func NewWatcher(
 	log logr.Logger, reg prometheus.Registerer,
 ) *Watcher {
 	w := &Watcher{
-		discovery: d, Metadata: m, watches: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
+		discovery: d, requests: m, others: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
 		page: listPage, poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
 		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
 	}
 	w.History = newHistory(d, w, log)
 	return w
 }
-
-// Listen adds a listener. It must be called before Run.
-func (w *Watcher) Listen(l Listener) { w.listeners = append(w.listeners, l) }
 
 // Run follows all kinds until ctx ends, and then joins every reflector.
 func (w *Watcher) Run(ctx context.Context) { w.run(ctx, nil) }
@@ -126,36 +120,15 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	w.wg.Go(func() { w.History.run(ctx) })
 	w.wg.Go(func() { w.show(ctx) })
 	w.wg.Go(func() { w.listHourly(ctx) })
-	var known []graph.Resource
-	failed := false // as a whole: no namespace can go before it succeeds
-	refresh := func() {
-		began := w.Discoveries.begins()
-		found, unknown, err := kinds.Discover(w.discovery, w.ignored, known)
-		if err != nil {
-			w.metrics.discoveryErrors.Inc()
-			w.log.Info("discovery is incomplete", "err", err.Error())
-		}
-		if found != nil {
-			known = found
-			w.mu.Lock()
-			w.unknown = unknown
-			w.mu.Unlock()
-			w.Follow(ctx, known)
-			err = nil // what did not answer is in unknown
-		}
-		failed = err != nil
-		w.Discoveries.ended(began, err)
-	}
-	refresh()
+	known, failed := w.discover(ctx, nil)
 	timer := time.NewTimer(discoveryPeriod)
 	defer timer.Stop()
-	step, poked := 0, time.Time{}
-	for {
+	for next := settled; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.poke:
-			step, poked = 0, time.Now()
+			next = settle / 2
 		case <-all:
 			all = nil
 			w.kindsOnly.Store(false)
@@ -164,33 +137,46 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 			case <-ctx.Done():
 				return
 			case <-w.poke:
-				step, poked = 0, time.Now()
+				next = settle / 2
 			case <-time.After(w.Discoveries.rest()):
 			}
 		case <-timer.C:
 		}
-		refresh()
-		var next time.Duration
-		next, step = settling(step, poked)
+		known, failed = w.discover(ctx, known)
+		pause := discoveryPeriod
+		if next < settled {
+			next *= 2
+			pause = next
+		}
 		switch {
 		case len(known) == 0:
-			next = time.Second
+			pause = time.Second
 		case failed:
-			next = min(next, DiscoveryRetry)
+			pause = min(pause, DiscoveryRetry)
 		}
-		timer.Reset(next)
+		timer.Reset(pause)
 	}
 }
 
-// settling returns how long to wait for the next of the settle delays after a change, from step on,
-// and which it is; discoveryPeriod if all are over.
-func settling(step int, changed time.Time) (wait time.Duration, next int) {
-	for ; step < len(settle); step++ {
-		if wait := time.Until(changed.Add(settle[step])); wait > 0 {
-			return wait, step
-		}
+// discover follows the kinds that are served, and returns them; those that were known before if
+// nothing was learned. Then failed is true: no namespace can go before it succeeds.
+func (w *Watcher) discover(ctx context.Context, known []graph.Resource) (found []graph.Resource, failed bool) {
+	began := w.Discoveries.begins()
+	found, unknown, err := kinds.Discover(w.discovery, w.ignored, known)
+	if err != nil {
+		w.metrics.discoveryErrors.Inc()
+		w.log.Info("discovery is incomplete", "err", err.Error())
 	}
-	return discoveryPeriod, step
+	if found == nil {
+		w.Discoveries.ended(began, err)
+		return known, true
+	}
+	w.mu.Lock()
+	w.unknown = unknown
+	w.mu.Unlock()
+	w.Follow(ctx, found)
+	w.Discoveries.ended(began, nil) // what did not answer is in unknown
+	return found, false
 }
 
 // ask makes discovery run soon.
@@ -203,7 +189,7 @@ func (w *Watcher) ask() {
 
 // Follow makes the reflectors match what is served.
 func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
-	w.listeners.served(resources)
+	tell(w.listener.Served, resources)
 	w.turns.Lock()
 	defer w.turns.Unlock()
 	w.store.Apply(graph.Serving{Resources: resources})
@@ -239,18 +225,20 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 	watchCtx, cancel := context.WithCancel(ctx)
 	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
 	w.running[gr] = k
-	f := &Feed{Kind: gr, Store: w.store, listeners: w.listeners}
+	f := &Feed{Kind: gr, Store: w.store, listener: w.listener}
 	switch gr {
 	case kinds.APIServices:
 		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }
 	case kinds.Definitions:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
-		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.listeners.namespace(m.Name, how) }
+		if f.listener.Namespace != nil {
+			f.seen = func(m *metav1.PartialObjectMetadata, how Change) { f.listener.Namespace(m.Name, how) }
+		}
 	}
-	client := w.watches
-	if gr == kinds.Namespaces { // on the connection of requests, so that its end is noticed
-		client = w.Metadata
+	client := w.others
+	if gr == kinds.Namespaces {
+		client = w.requests
 	}
 	k.follower = newFollower(f, gvr, client, w.History, w.log)
 	k.follower.page, k.follower.contact = w.page, gr == kinds.Namespaces
@@ -306,12 +294,14 @@ func (w *Watcher) followers() (all []*follower) {
 // doubt forgets which objects of a kind were seen to go: they are looked up.
 func (w *Watcher) doubt(kind schema.GroupResource) { w.store.Apply(graph.KindRewound{Kind: kind}) }
 
+func (w *Watcher) history() uint32 { return w.store.History() }
+
 // wentBack reports that the history of the API server went back, and forgets all that was seen.
 func (w *Watcher) wentBack(ctx context.Context, why string) {
 	w.log.Error(nil, "the API server's history went back, as after a restore from a backup: "+
 		"everything is listed again, and nothing is deleted until that is done", "why", why)
 	w.metrics.rewound.Inc()
-	w.listeners.rewound(why)
+	tell(w.listener.Rewound, why)
 	w.rewind(ctx, why)
 }
 

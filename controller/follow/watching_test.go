@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
 )
@@ -63,7 +63,7 @@ func newWatching(t *testing.T) *watching {
 	e.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	config := e.api.Config()
 	next := config.Transport
-	config.Transport = &witness{sending(func(r *http.Request) (*http.Response, error) {
+	config.Transport = sending(func(r *http.Request) (*http.Response, error) {
 		if e.alter != nil {
 			r = r.Clone(r.Context())
 			e.alter(r)
@@ -84,13 +84,17 @@ func newWatching(t *testing.T) *watching {
 			resp.Header.Set("Retry-After", "5")
 		}
 		return resp, err
-	})}
+	})
 	e.transport = config.Transport
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, err := metadata.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := metaonly.New(config, client)
 	if err != nil {
 		t.Fatal(err)
 	}

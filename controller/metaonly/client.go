@@ -20,38 +20,36 @@ import (
 const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose watches of a whole kind have connections of their own, and
-// whose list pages are decoded object by object.
+// client is a metadata client whose list pages are decoded object by object, and whose lists and
+// watches are sent once.
 type client struct {
 	metadata.Interface
-	lists, watches *rest.RESTClient
+	rest *rest.RESTClient
 }
 
-// New returns a client that sends watches of whole kinds by one HTTP client, the pages of Page by
-// another, and all else by m.
-func New(m metadata.Interface, config *rest.Config, lists, watches *http.Client) (metadata.Interface, error) {
+// New returns a client that sends by h.
+func New(config *rest.Config, h *http.Client) (metadata.Interface, error) {
+	m, err := metadata.NewForConfigAndClient(config, h)
+	if err != nil {
+		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
 	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
-	byLists, err := rest.RESTClientForConfigAndClient(config, lists)
+	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
+	lists, err := rest.RESTClientForConfigAndClient(config, h)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
 	}
-	byWatches, err := rest.RESTClientForConfigAndClient(config, watches)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for watches: %w", err)
-	}
-	return &client{m, byLists, byWatches}, nil
+	return &client{m, lists}, nil
 }
 
-// Connections returns an HTTP client for watches, with connections of its own. Events come up to 20
-// ms later by these, and cost less. Single requests should not wait so long.
+// Connections returns an HTTP client with connections of its own.
 func Connections(config *rest.Config) (*http.Client, error) {
-	config = metadata.ConfigFor(config)
-	if config.Dial == nil {
+	config = rest.CopyConfig(config)
+	if config.Dial == nil { // with a function of its own it shares client-go's connections with no other
 		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	config.Dial = gathering(config.Dial)
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make connections for watches: %w", err)
@@ -61,13 +59,24 @@ func Connections(config *rest.Config) (*http.Client, error) {
 
 // Resource implements metadata.Interface.
 func (c *client) Resource(kind schema.GroupVersionResource) metadata.Getter {
-	return &getter{Getter: c.Interface.Resource(kind), client: c, kind: kind}
+	of := c.Interface.Resource(kind)
+	return &getter{ResourceInterface: of, all: of, rest: c.rest, kind: kind}
 }
 
+// getter is a kind, in a namespace or, without one, in all.
 type getter struct {
-	metadata.Getter
-	client *client
-	kind   schema.GroupVersionResource
+	metadata.ResourceInterface
+	all       metadata.Getter
+	rest      *rest.RESTClient
+	kind      schema.GroupVersionResource
+	namespace string
+}
+
+// Namespace implements metadata.Getter.
+func (g *getter) Namespace(namespace string) metadata.ResourceInterface {
+	in := *g
+	in.ResourceInterface, in.namespace = g.all.Namespace(namespace), namespace
+	return &in
 }
 
 // Watch implements metadata.ResourceInterface.
@@ -77,23 +86,24 @@ func (g *getter) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
 	o.Watch = true
-	return g.get(g.client.watches, accept, o).Timeout(timeout).Watch(ctx)
+	return g.get(accept).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).
+		Timeout(timeout).Watch(ctx)
 }
 
 // nothing is the name of an object that does not exist.
 const nothing = "weir-asks-for-nothing"
 
-// Reach returns nil if the watch cache of a kind has reached a resourceVersion. It asks on the
-// connections of watches, and once: the API server waits for its cache, and then answers that the
-// resourceVersion is too large. That the object does not exist is the expected answer.
+// Reach returns nil if the watch cache of a kind has reached a resourceVersion. It asks once: the
+// API server waits for its cache, and then answers that the resourceVersion is too large. That the
+// object does not exist is the expected answer.
 func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion string) (err error) {
 	o := metav1.GetOptions{ResourceVersion: resourceVersion}
-	if g, ok := kind.(*getter); ok {
-		err = g.at(g.client.watches).NamespaceIfScoped(namespace, namespace != "").Name(nothing).
-			SetHeader("Accept", accept).
-			SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).MaxRetries(0).Do(ctx).Error()
+	in := kind.Namespace(namespace)
+	if g, ok := in.(*getter); ok {
+		err = g.get(accept).Name(nothing).
+			SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).Do(ctx).Error()
 	} else {
-		_, err = kind.Namespace(namespace).Get(ctx, nothing, o)
+		_, err = in.Get(ctx, nothing, o)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -101,16 +111,12 @@ func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion
 	return err
 }
 
-// get returns a request for the whole kind.
-func (g *getter) get(by *rest.RESTClient, types string, o metav1.ListOptions) *rest.Request {
-	return g.at(by).SetHeader("Accept", types).
-		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned)
-}
-
-func (g *getter) at(by *rest.RESTClient) *rest.Request {
+// get returns a request for the kind.
+func (g *getter) get(types string) *rest.Request {
 	path := []string{"apis", g.kind.Group, g.kind.Version}
 	if g.kind.Group == "" {
 		path = []string{"api", g.kind.Version}
 	}
-	return by.Get().AbsPath(path...).Resource(g.kind.Resource)
+	return g.rest.Get().AbsPath(path...).NamespaceIfScoped(g.namespace, g.namespace != "").
+		Resource(g.kind.Resource).SetHeader("Accept", types).MaxRetries(0)
 }

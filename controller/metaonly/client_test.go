@@ -26,11 +26,7 @@ func serving(t *testing.T, f http.HandlerFunc) metadata.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(m, config, http.DefaultClient, h)
+	c, err := New(config, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package metaonly
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +49,8 @@ var errUnknown = errors.New("the list is not understood")
 //
 // client-go reads the page, as a whole, if kind does not come from New.
 func Page(
-	ctx context.Context, kind metadata.Getter, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
+	ctx context.Context, kind metadata.ResourceInterface, o metav1.ListOptions,
+	each func(*metav1.PartialObjectMetadata),
 ) (metav1.ListMeta, error) {
 	if g, ok := kind.(*getter); ok {
 		return g.page(ctx, o, each)
@@ -64,92 +68,92 @@ func Page(
 func (g *getter) page(
 	ctx context.Context, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
 ) (metav1.ListMeta, error) {
-	// Compression would cost the API server a tenth more.
-	body, err := g.get(g.client.lists, acceptList, o).SetHeader("Accept-Encoding", "identity").Stream(ctx)
+	body, err := g.get(acceptList).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).
+		SetHeader("Accept-Encoding", "identity"). // compression would cost the API server a tenth more
+		Stream(ctx)
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
 	defer func() { _ = body.Close() }()
-	m, err := ReadList(body, each)
+	m, err := readList(body, each)
 	if err != nil {
 		err = fmt.Errorf("list %s: %w", g.kind.GroupResource(), err)
 	}
 	return m, err
 }
 
-// reader reads a PartialObjectMetadataList as it comes.
-type reader struct {
-	in   *bufio.Reader
-	at   uint64 // how many bytes were read
-	each func(*metav1.PartialObjectMetadata)
+// readList reads an answer to a list, as protobuf or JSON. In JSON the objects may be whole, as
+// from an API that does not know metadata alone.
+func readList(answer io.Reader, each func(*metav1.PartialObjectMetadata)) (metav1.ListMeta, error) {
+	in := bufio.NewReaderSize(answer, mostRead)
+	if head, err := in.Peek(len(prefix)); err == nil && bytes.Equal(head, prefix) {
+		is, err := (&reader{in: in}).read(each)
+		return is, incomplete(err)
+	}
+	var list metav1.PartialObjectMetadataList
+	d := json.NewDecoder(in)
+	if err := d.Decode(&list); err != nil {
+		return metav1.ListMeta{}, fmt.Errorf("decode the list: %w", err)
+	}
+	if !strings.HasSuffix(list.Kind, "List") {
+		return metav1.ListMeta{}, fmt.Errorf("a %s is no list", list.Kind)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // reading to the end frees the connection
+		return metav1.ListMeta{}, fmt.Errorf("more comes than the list: %w", err)
+	}
+	for i := range list.Items {
+		each(&list.Items[i])
+	}
+	return list.ListMeta, nil
+}
 
-	metadata metav1.ListMeta
-	buffer   []byte // the value that was read last
+// reader reads a PartialObjectMetadataList in protobuf as it comes.
+type reader struct {
+	in     *bufio.Reader
+	at     uint64 // how many bytes were read
+	buffer []byte // the value that was read last
 }
 
 // read passes on the objects of what begins with prefix, and returns the metadata of the list.
-func (r *reader) read() (metav1.ListMeta, error) {
+func (r *reader) read(each func(*metav1.PartialObjectMetadata)) (is metav1.ListMeta, err error) {
 	_, _ = r.in.Discard(len(prefix)) // cannot fail: they are buffered
-	for isList, whole := false, false; ; {
-		field, n, err := r.next()
+	field, err := r.field(mostHeader)
+	if err != nil {
+		return is, err
+	}
+	what := runtime.TypeMeta{}
+	if field != fieldTypeMeta || what.Unmarshal(r.buffer) != nil || what != partialList {
+		return is, fmt.Errorf("%w: it is not what was asked for", errUnknown)
+	}
+	field, n, err := r.next()
+	if err == nil && field != fieldRaw {
+		err = fmt.Errorf("%w: field %d where the list is expected", errUnknown, field)
+	}
+	for end := r.at + n; err == nil && r.at < end; {
+		if field, err = r.field(mostObject); err != nil {
+			break
+		}
+		m := &metav1.PartialObjectMetadata{}
 		switch {
-		case errors.Is(err, io.EOF) && whole:
-			return r.metadata, nil
-		case err != nil:
-			err = incomplete(err)
-		case field == fieldTypeMeta && !whole:
-			var is runtime.TypeMeta
-			if err = r.value(n, mostHeader); err == nil {
-				isList = is.Unmarshal(r.buffer) == nil && is == partialList
+		case r.at > end:
+			err = fmt.Errorf("%w: an object is longer than the list", errUnknown)
+		case field == fieldListMetadata:
+			err = is.Unmarshal(r.buffer)
+		case field == fieldItems:
+			if err = m.Unmarshal(r.buffer); err == nil {
+				each(m)
 			}
-		case !isList && !whole:
-			err = fmt.Errorf("%w: it is not what was asked for", errUnknown)
-		case field == fieldRaw && !whole:
-			err = r.items(r.at + n)
-			whole = true
-		case n > 0 || field == fieldRaw: // an encoding, perhaps, or another list
-			err = fmt.Errorf("%w: field %d, of %d bytes", errUnknown, field, n)
-		}
-		if err != nil {
-			return metav1.ListMeta{}, err
 		}
 	}
-}
-
-// items reads the list itself, up to the byte end.
-func (r *reader) items(end uint64) error {
-	for r.at < end {
-		field, n, err := r.next()
-		if err == nil && n > end-min(r.at, end) {
-			err = fmt.Errorf("%w: field %d, of %d bytes, is longer than the list", errUnknown, field, n)
-		}
-		if err == nil {
-			err = r.value(n, mostObject)
-		}
-		if err != nil {
-			return incomplete(err)
-		}
-		switch field {
-		case fieldListMetadata:
-			err = unknown(r.metadata.Unmarshal(r.buffer))
-		case fieldItems:
-			err = r.item()
-		}
-		if err != nil {
-			return err
+	for err == nil { // to the end, which frees the connection; the encoding is empty
+		switch field, n, err = r.next(); {
+		case errors.Is(err, io.EOF):
+			return is, nil
+		case err == nil && (n > 0 || field == fieldRaw):
+			err = fmt.Errorf("%w: field %d, of %d bytes, after the list", errUnknown, field, n)
 		}
 	}
-	return nil
-}
-
-// item passes on the object in the buffer.
-func (r *reader) item() error {
-	m := &metav1.PartialObjectMetadata{}
-	if err := unknown(m.Unmarshal(r.buffer)); err != nil {
-		return err
-	}
-	r.each(m)
-	return nil
+	return is, err
 }
 
 // next reads the number and the length of the next field. The error is io.EOF if there is none.
@@ -166,15 +170,27 @@ func (r *reader) next() (field protowire.Number, n uint64, err error) {
 	return field, n, incomplete(err)
 }
 
-// value reads n bytes into the buffer.
-func (r *reader) value(n uint64, atMost int) error {
-	if n > uint64(atMost) {
-		return fmt.Errorf("%w: %d bytes come at once, and %d are the most", errUnknown, n, atMost)
+// incomplete turns io.EOF into an error, where more had to come.
+func incomplete(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// field reads the next field into the buffer.
+func (r *reader) field(atMost uint64) (field protowire.Number, err error) {
+	field, n, err := r.next()
+	if err != nil {
+		return 0, err
+	}
+	if n > atMost {
+		return 0, fmt.Errorf("%w: %d bytes come at once, and %d are the most", errUnknown, n, atMost)
 	}
 	r.buffer = slices.Grow(r.buffer[:0], int(n))[:n]
 	got, err := io.ReadFull(r.in, r.buffer)
 	r.at += uint64(got)
-	return incomplete(err)
+	return field, incomplete(err)
 }
 
 // ReadByte implements io.ByteReader.
@@ -184,20 +200,4 @@ func (r *reader) ReadByte() (byte, error) {
 		r.at++
 	}
 	return b, err
-}
-
-// unknown wraps an error of client-go's decoder.
-func unknown(err error) error {
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUnknown, err)
-	}
-	return nil
-}
-
-// incomplete turns io.EOF into an error, where more had to come.
-func incomplete(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -31,7 +31,7 @@ func listOf(t testing.TB, objects ...*metav1.PartialObjectMetadata) []byte {
 
 // readAll reads a list as it comes, in small pieces.
 func readAll(data []byte) (objects []*metav1.PartialObjectMetadata, is metav1.ListMeta, err error) {
-	is, err = ReadList(iotest.OneByteReader(bytes.NewReader(data)), func(m *metav1.PartialObjectMetadata) {
+	is, err = readList(iotest.OneByteReader(bytes.NewReader(data)), func(m *metav1.PartialObjectMetadata) {
 		objects = append(objects, m)
 	})
 	return objects, is, err

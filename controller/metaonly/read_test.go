@@ -3,7 +3,6 @@ package metaonly
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -16,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func readList(in io.Reader) (objects []*metav1.PartialObjectMetadata, is metav1.ListMeta, err error) {
-	is, err = ReadList(in, func(m *metav1.PartialObjectMetadata) { objects = append(objects, m) })
+func read(in io.Reader) (objects []*metav1.PartialObjectMetadata, is metav1.ListMeta, err error) {
+	is, err = readList(in, func(m *metav1.PartialObjectMetadata) { objects = append(objects, m) })
 	return objects, is, err
 }
 
@@ -46,7 +45,7 @@ func TestListIsReadWithAllMetadata(t *testing.T) {
 		"protobuf": {string(listOf(t, objects...)), objects},
 		"JSON":     {string(plain) + "\n", []*metav1.PartialObjectMetadata{labelled, labelled}},
 	} {
-		got, is, err := readList(iotest.OneByteReader(strings.NewReader(c.data)))
+		got, is, err := read(iotest.OneByteReader(strings.NewReader(c.data)))
 		if err != nil || is.ResourceVersion != "77" || is.Continue != "more" {
 			t.Errorf("%s: %+v, %v", name, is, err)
 		}
@@ -80,66 +79,20 @@ func TestListInJSONIsAListAndWhole(t *testing.T) {
 		`{"kind": "GadgetList", "items": [{"metadata": {"uid": 1}}]}`: -1,
 		`{"kind": 7, "items": []}`:                                    -1,
 	} {
-		objects, _, err := readList(strings.NewReader(text))
+		objects, _, err := read(strings.NewReader(text))
 		if (err != nil) != (want < 0) || err == nil && len(objects) != want {
 			t.Errorf("%s: %d objects, %v, want %d", text, len(objects), err, want)
 		}
 	}
 	const whole = `{"kind": "GadgetList", "items": [{"metadata": {"uid": "a"}}]}`
 	for n := range whole {
-		if _, _, err := readList(strings.NewReader(whole[:n])); err == nil {
+		if _, _, err := read(strings.NewReader(whole[:n])); err == nil {
 			t.Errorf("%s is a list", whole[:n])
 		}
 	}
 	broke := errors.New("connection reset by peer")
-	if _, _, err := readList(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(broke))); !errors.Is(err,
+	if _, _, err := read(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(broke))); !errors.Is(err,
 		broke) {
 		t.Error(err)
-	}
-}
-
-// counted is a list that is made as it is read, object by object.
-type counted struct {
-	next func() (string, bool)
-	text string
-	made int
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	if c.text == "" {
-		var more bool
-		if c.text, more = c.next(); !more {
-			return 0, io.EOF
-		}
-		c.made++
-	}
-	n := copy(p, c.text)
-	c.text = c.text[n:]
-	return n, nil
-}
-
-// TestListInJSONIsHandedOnAsItComes: hundreds of objects of a megabyte each are never there at
-// once.
-func TestListInJSONIsHandedOnAsItComes(t *testing.T) {
-	const most = 200
-	annotation := strings.Repeat("x", 1<<16)
-	i := 0
-	in := &counted{next: func() (string, bool) {
-		i++
-		switch {
-		case i == 1:
-			return `{"kind": "GadgetList", "items": [{}`, true
-		case i > most:
-			return `]}`, i == most+1
-		}
-		return fmt.Sprintf(`, {"metadata": {"uid": "%d", "annotations": {"a": %q}}}`, i, annotation), true
-	}}
-	n := 0
-	if _, err := ReadList(in, func(*metav1.PartialObjectMetadata) {
-		if n++; in.made > n+1 {
-			t.Errorf("%d pieces were read for %d objects", in.made, n)
-		}
-	}); err != nil || n != most {
-		t.Errorf("%d objects, %v", n, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 // Timeout bounds each request. The API server itself gives up on a single DELETE after 34 s
@@ -31,6 +32,7 @@ const DefaultConcurrency = 64
 // Client makes requests with preconditions, within the limiter's bound.
 type Client struct {
 	client  *rest.RESTClient
+	lists   metadata.Interface
 	Limiter *Limiter
 	History *follow.History
 	metrics *metrics
@@ -53,7 +55,11 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("make a client for requests: %w", err)
 	}
-	return &Client{client: client, Limiter: l, History: h, metrics: newMetrics(reg),
+	lists, err := metaonly.New(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{client: client, lists: lists, Limiter: l, History: h, metrics: newMetrics(reg),
 		kinds: &atomic.Pointer[map[schema.GroupResource]schema.GroupVersionKind]{}}, nil
 }
 
@@ -91,13 +97,10 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 	return gvk.GroupVersion(), nil
 }
 
-// The Accept headers end with plain JSON: an aggregated API may not know PartialObjectMetadata, and
+// acceptMetadata ends with plain JSON: an aggregated API may not know PartialObjectMetadata, and
 // then sends whole objects.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-
-const acceptMetadataList = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // object addresses a request to one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {

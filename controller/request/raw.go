@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,9 +11,8 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// rawPage is how many whole objects are listed in a page. They are handed on one by one, so this
-// bounds only how long a request takes.
-const rawPage = "100"
+// rawPage is how many whole objects are listed in a page, and so in memory.
+const rawPage = "50"
 
 // GetRaw reads one object live, and returns it as the API server writes it.
 func (r *Client) GetRaw(ctx context.Context, ref graph.Ref) (json.RawMessage, error) {
@@ -49,73 +47,24 @@ func (r *Client) EachRaw(
 		if next != "" {
 			req.Param("continue", next)
 		}
-		var stopped error
-		err := r.Send(ctx, "list", kind, func(ctx context.Context) error {
-			answer, err := req.SetHeader("Accept", "application/json").Stream(ctx)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = answer.Close() }() // read to its end, or given up
-			next, err = eachItem(answer, func(raw json.RawMessage) error {
-				stopped = each(raw)
-				return stopped
-			})
-			if stopped != nil {
-				return nil // no failure of the API server
-			}
-			return err
-		})
-		if stopped != nil {
-			return stopped
-		}
+		result, err := r.do(ctx, "list", kind, req.SetHeader("Accept", "application/json"))
 		if err != nil {
 			return fmt.Errorf("list %s: %w", kind, err)
 		}
-		if next == "" {
+		var list struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		if raw, err := result.Raw(); err != nil || json.Unmarshal(raw, &list) != nil {
+			return fmt.Errorf("list %s: the answer is not understood", kind)
+		}
+		for _, raw := range list.Items {
+			if err := each(raw); err != nil {
+				return err
+			}
+		}
+		if next = list.Metadata.Continue; next == "" {
 			return nil
 		}
 	}
-}
-
-// eachItem calls each with every item of a list in JSON, and returns the continue token.
-func eachItem(list io.Reader, each func(json.RawMessage) error) (next string, err error) {
-	d := json.NewDecoder(list)
-	if _, err := d.Token(); err != nil {
-		return "", err
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return "", err
-		}
-		switch key {
-		case "items":
-			begin, err := d.Token()
-			for err == nil && begin != nil && d.More() {
-				var raw json.RawMessage
-				if err = d.Decode(&raw); err == nil {
-					err = each(raw)
-				}
-			}
-			if err == nil && begin != nil {
-				_, err = d.Token()
-			}
-			if err != nil {
-				return "", err
-			}
-		case "metadata":
-			var m metav1.ListMeta
-			if err := d.Decode(&m); err != nil {
-				return "", err
-			}
-			next = m.Continue
-		default:
-			var other json.RawMessage
-			if err := d.Decode(&other); err != nil {
-				return "", err
-			}
-		}
-	}
-	_, err = d.Token() // without it the list is cut off
-	return next, err
 }

@@ -1,11 +1,11 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -88,77 +87,36 @@ func (r *Client) List(
 	return err
 }
 
-// listPages lists page by page.
+// listPages lists page by page. What is listed in the wrong place is no failure of the API server,
+// and so no error of the request.
 func (r *Client) listPages(
 	ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string,
 	each func(*metav1.PartialObjectMetadata),
 ) error {
+	in := r.lists.Resource(gv.WithResource(kind.Resource)).Namespace(namespace)
 	pages := metaonly.Pages{}
-	for next := ""; ; {
-		req := collection(r.client.Get(), gv, kind.Resource, namespace).Param("limit", "1000")
-		if next != "" {
-			req.Param("continue", next)
-		}
+	for o := (metav1.ListOptions{Limit: 1000}); ; {
 		var wrong error
-		is, err := r.listPage(ctx, kind, req, func(m *metav1.PartialObjectMetadata) {
-			if err := checkPlace(namespace, m); err != nil && wrong == nil {
-				wrong = fmt.Errorf("list %s: %w", kind, err)
-			}
-			pages.Saw(&m.ObjectMeta)
-			if wrong == nil {
-				each(m)
-			}
+		err := r.Send(ctx, "list", kind, func(ctx context.Context) error {
+			is, err := metaonly.Page(ctx, in, o, func(m *metav1.PartialObjectMetadata) {
+				pages.Saw(&m.ObjectMeta)
+				if wrong = cmp.Or(wrong, checkPlace(namespace, m)); wrong == nil {
+					each(m)
+				}
+			})
+			o.Continue = is.Continue
+			return err
 		})
-		if err == nil {
-			err = wrong
-		}
 		if err != nil {
 			return err
 		}
-		if err := pages.Next(is.Continue); err != nil {
+		if err := cmp.Or(wrong, pages.Next(o.Continue)); err != nil {
 			return fmt.Errorf("list %s: %w", kind, err)
 		}
-		if next = is.Continue; next == "" {
+		if o.Continue == "" {
 			return nil
 		}
 	}
-}
-
-// listPage reads one page. An answer that breaks off is a failure of the API server. One that
-// cannot be decoded is not.
-func (r *Client) listPage(
-	ctx context.Context, kind schema.GroupResource, req *rest.Request, each func(*metav1.PartialObjectMetadata),
-) (is metav1.ListMeta, err error) {
-	var misread error
-	err = r.Send(ctx, "list", kind, func(ctx context.Context) error {
-		answer, err := req.SetHeader("Accept", acceptMetadataList).Stream(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Close() }() // read to its end, or given up
-		in := &answering{Reader: answer}
-		is, misread = metaonly.ReadList(in, each)
-		return in.broke
-	})
-	if err == nil && misread != nil {
-		err = fmt.Errorf("decode the list: %w", misread)
-	}
-	return is, err
-}
-
-// answering is the body of an answer. It remembers whether it broke off.
-type answering struct {
-	io.Reader
-	broke error
-}
-
-// Read implements io.Reader.
-func (a *answering) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.broke = err
-	}
-	return n, err
 }
 
 // checkPlace checks that a listed object has a uid, and that it is in the namespace of the list, or
