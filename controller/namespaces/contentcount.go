@@ -101,7 +101,7 @@ func (p *pass) part(at part) *drain.Kind {
 // list lists kinds live, in parallel, and takes over what it finds.
 func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	if slices.ContainsFunc(kinds, p.split.Has) {
-		p.listedAt = time.Now()
+		p.quiet = time.Now().Add(listEvery)
 	}
 	results := make([]struct {
 		items []found

@@ -5,16 +5,15 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/drain"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/controller/words"
 )
 
 // mostChosen is how many objects are chosen at a time. A namespace may hold more than there is
@@ -37,6 +36,12 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	}
 	for kind, r := range d.refusals {
 		p.part(part{kind, step.Wave}).Refused = r.String()
+	}
+	if d.refused == 0 {
+		p.pause = 0
+	} else {
+		p.pause = max(refusedPause, min(2*p.pause, mostRefusedPause))
+		p.quiet = time.Now().Add(p.pause)
 	}
 	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused,
 		"kinds", len(step.Kinds), "why", step.Why)
@@ -69,23 +74,18 @@ type deletes struct {
 	mu       sync.Mutex
 	accepted int // objects
 	refused  int // objects
-	kept     map[types.UID]bool
 	refusals map[schema.GroupResource]*drain.Refusals
 }
 
 func (p *pass) deletes() *deletes {
-	d := &deletes{p: p, kept: map[types.UID]bool{}, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	d := &deletes{p: p, refusals: map[schema.GroupResource]*drain.Refusals{}}
 	d.group.SetLimit(p.Requester.Limiter.Places())
 	return d
 }
 
-// send deletes objects, except those whose delete was refused a moment ago. It returns when the
-// last delete is under way.
+// send deletes objects. It returns when the last delete is under way.
 func (d *deletes) send(ctx context.Context, refs []chosen) {
 	for _, c := range refs {
-		if d.refusedBefore(c.Ref) {
-			continue
-		}
 		d.group.Go(func() error {
 			sent, err := d.p.deleteObject(ctx, c)
 			d.take(c.Ref, sent, err)
@@ -97,53 +97,23 @@ func (d *deletes) send(ctx context.Context, refs []chosen) {
 // wait waits until no delete is under way.
 func (d *deletes) wait() { _ = d.group.Wait() }
 
-// refusedBefore reports whether an object's delete was refused so shortly before that it is not to
-// be sent again yet.
-func (d *deletes) refusedBefore(ref graph.Ref) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	why, still := d.p.refused.still(ref)
-	if still {
-		d.keep(ref, why)
-	}
-	return still
-}
-
 // take records the outcome of an object's delete, which may not have had to be sent.
 func (d *deletes) take(ref graph.Ref, sent bool, err error) {
-	refused := false
-	switch request.OutcomeOf(err) {
-	case request.OK, request.Gone, request.Stale, request.Cancelled: // Stale: another object has the name by now
-	case request.Refused, request.Failed, request.Throttled:
-		refused = true
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case refused:
-		why := words.Cut(err.Error(), drain.MostReason) // kept for each object
-		d.p.refused.note(ref, why)
-		d.keep(ref, why)
-	default:
+	switch request.OutcomeOf(err) {
+	case request.OK, request.Gone, request.Stale, request.Cancelled: // Stale: another object has the name by now
 		d.accepted++
 		if sent && err == nil {
 			d.p.went[ref.Kind]++
 		}
-		delete(d.p.refused, ref.UID)
+	case request.Refused, request.Failed, request.Throttled:
+		d.refused++
+		if d.refusals[ref.Kind] == nil {
+			d.refusals[ref.Kind] = &drain.Refusals{}
+		}
+		d.refusals[ref.Kind].Add(err.Error())
 	}
-}
-
-// keep records why an object stays, once. The caller holds the lock.
-func (d *deletes) keep(ref graph.Ref, why string) {
-	if d.kept[ref.UID] {
-		return
-	}
-	d.kept[ref.UID] = true
-	d.refused++
-	if d.refusals[ref.Kind] == nil {
-		d.refusals[ref.Kind] = &drain.Refusals{}
-	}
-	d.refusals[ref.Kind].Add(why)
 }
 
 // choose yields the objects to delete, at most mostChosen at a time. Objects that went meanwhile

@@ -35,6 +35,10 @@ const (
 	// listEvery is the least time between two live lists of kinds whose labels decide.
 	showTime  = 300 * time.Millisecond
 	listEvery = time.Second
+	// refusedPause is how long a namespace is left alone in which a delete was refused. It doubles each
+	// time up to mostRefusedPause.
+	refusedPause     = time.Second
+	mostRefusedPause = 5 * time.Second
 	// conditionsAfter is the age of a drain at which conditions are first written: a namespace that is
 	// gone in a moment needs none. conditionsEvery is the least time between two writes.
 	conditionsAfter = 250 * time.Millisecond
@@ -110,10 +114,11 @@ type progress struct {
 	// reached is the wave under way; nil before the first. Deletes reads it from other goroutines.
 	reached atomic.Pointer[reached]
 	went    went // what was deleted
-	// listedAt is when kinds were last listed live because labels decide about their waves.
-	listedAt time.Time
-	// refused holds the objects whose delete was refused.
-	refused refused
+	// quiet is until when the namespace is not looked at again: each object that goes wakes its drain,
+	// and neither those that were refused nor lists of labels are to be asked for each time. pause is
+	// the last one after a refusal.
+	quiet time.Time
+	pause time.Duration
 	// shown: the watches have shown all that was in the namespace when it was deleted.
 	shown bool
 }
@@ -236,7 +241,7 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	d.mu.Lock()
 	p, ok := d.begun[name]
 	if !ok || p.uid != uid {
-		p = &progress{uid: uid, since: time.Now(), refused: refused{}, went: went{}}
+		p = &progress{uid: uid, since: time.Now(), went: went{}}
 		d.begun[name] = p
 	}
 	d.mu.Unlock()

@@ -65,11 +65,11 @@ func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	}
 	p := &pass{Drainer: d, ns: ns, seen: seen, order: order, progress: d.begin(name, ns.UID), live: map[part][]graph.Ref{}}
 	p.outside.Store(false)
+	if left := time.Until(p.quiet); left > 0 {
+		return recheck(left), nil
+	}
 	if err := p.count(); err != nil {
 		return pending, err
-	}
-	if left := listEvery - time.Since(p.listedAt); len(p.split) > 0 && left > 0 {
-		return recheck(left), nil
 	}
 	return p.steps(ctx)
 }
