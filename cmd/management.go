@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -35,7 +34,6 @@ type management struct {
 	leading *collectorFlags // nil if there is no leader
 	elected *leases.Lease   // the leader's Lease; nil if there is no other process to wait for
 
-	graph http.Handler // the debug page; nil if there is none
 	// certificate is the webhook's, under which metrics are served, too, so that its CA verifies
 	// both; nil if there is none.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -61,7 +59,6 @@ func (m *management) lead(run func(context.Context) error) {
 
 // collect adds the collector, and the policies that it enforces.
 func (m *management) collect(b *begun, c *controller.Controller) error {
-	m.graph = c.GraphHandler()
 	if b.state != nil {
 		m.follow("policies", b.state.Run)
 		m.ready("policies", b.state.Ready)
@@ -164,7 +161,7 @@ func (m *management) listen(mgr manager.Manager) error {
 	if p.metricsAddress == noAddress {
 		return nil
 	}
-	handler, err := metricsAnd(mgr, m.graph, p.metricsSecure)
+	handler, err := metricsPage(mgr, p.metricsSecure)
 	if err != nil {
 		return err
 	}

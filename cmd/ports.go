@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
-	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/webhook"
 )
 
@@ -64,15 +63,12 @@ func probes(ready map[string]func() error) http.Handler {
 	return r
 }
 
-// metricsAnd serves metrics and the debug graph, if there is one. With guarded, only clients that the API server
-// authenticates and authorizes may read them.
-func metricsAnd(mgr manager.Manager, graph http.Handler, guarded bool) (http.Handler, error) {
+// metricsPage serves metrics. With guarded, only clients that the API server authenticates and
+// authorizes may read them.
+func metricsPage(mgr manager.Manager, guarded bool) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry,
 		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	if graph != nil {
-		r.Handle(controller.GraphPath, graph)
-	}
 	if !guarded {
 		return r, nil
 	}

@@ -115,7 +115,6 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		return fmt.Errorf("set up the graph: %w", err)
 	}
 	m := newManagement(b.config, &f.processFlags, nil)
-	m.graph = c.GraphHandler()
 	m.follow("policies", b.state.Run)
 	objects := func() bool { return f.holdsOthers() || b.state.Set().NeedsGraph() }
 	kinds := func() bool { return objects() || b.state.Set().NeedsKinds() }

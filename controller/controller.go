@@ -35,10 +35,9 @@ import (
 	"github.com/weir-dev/weir/policies/live"
 )
 
-// Defaults of Options, and the path of GraphHandler on the metrics port.
+// Defaults of Options.
 const (
 	DefaultNamespaceSyncs = namespaces.DefaultNamespaceSyncs
-	GraphPath             = follow.GraphPath
 	DefaultCanaryStands   = beside.DefaultStands
 	DefaultShadowLate     = shadow.DefaultLate
 )

@@ -168,9 +168,6 @@ func (f *Following) listen() {
 	})
 }
 
-// GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
-func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }
-
 // showLeases shows the leader's Lease, if there is one, what a watch shows.
 func (o *Options) showLeases(shown *graph.Object) func() {
 	if o.Lease != nil {

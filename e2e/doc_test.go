@@ -32,7 +32,7 @@
 // or wait for what is to be seen:
 //
 //	gone, stay, there, alive, terminating NAME …    owners NAME [OWNER …]
-//	forgotten NAME (by the graph)                   finalizers NAME [WORD …]
+//	finalizers NAME [WORD …]
 //	event NAME REASON, told REASON (of the namespace): lines
 //	until [!] kubectl|ask …: it says these lines    ownerless NAME …
 //	added KIND, refused … (by kubectl): that a policy is in force

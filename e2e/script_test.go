@@ -268,10 +268,6 @@ func (p *player) see(verb string, args, says []string) {
 		for _, name := range args {
 			p.awaitTerminating(name)
 		}
-	case "forgotten":
-		if uid := string(p.of(args[0]).uid); p.inGraph(uid) {
-			p.Errorf("%s %s is still in the graph", args[0], uid)
-		}
 	case "owners":
 		p.awaitOwners(args[0], strings.Join(args[1:], " "))
 	case "ownerless":

@@ -31,11 +31,6 @@ type OwnerView struct {
 	Verdict string // present, waiting, orphaning, absent, unknown, asked or unresolvable
 }
 
-// Gone reports whether the owner is absent, or orphans its dependents.
-func (o OwnerView) Gone() bool {
-	return o.Verdict == absent.String() || o.Verdict == orphaning.String()
-}
-
 // Views returns up to n objects. The cursor starts at 0, and the next one is 0 at the end. The
 // graph may change between two calls.
 func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
@@ -50,40 +45,6 @@ func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 		views = append(views, g.view(id))
 	}
 	return views, 0
-}
-
-// Connected returns the objects that are connected with the given uids through owners and
-// dependents, sorted by uid.
-func (g *Graph) Connected(uids ...types.UID) []View {
-	seen := map[uint32]bool{} // entries
-	var todo []uint32
-	visit := func(entryID uint32) {
-		if entryID != 0 && !seen[entryID] {
-			seen[entryID] = true
-			todo = append(todo, entryID)
-		}
-	}
-	for _, uid := range uids {
-		visit(g.find(uid))
-	}
-	var views []View
-	for len(todo) > 0 {
-		e := g.entries.at(todo[len(todo)-1])
-		todo = todo[:len(todo)-1]
-		for id := e.node; id != 0; id = g.next(id) {
-			views = append(views, g.view(id))
-			for _, o := range g.nodes.at(id).owners {
-				visit(g.claims.at(o.claim).entry)
-			}
-		}
-		for id := e.claim; id != 0; id = g.claims.at(id).next {
-			for _, d := range g.claims.at(id).dependents {
-				visit(g.nodes.at(d.node).entry)
-			}
-		}
-	}
-	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.UID, b.UID) })
-	return views
 }
 
 func (g *Graph) view(id uint32) (v View) {

@@ -64,26 +64,3 @@ func TestPagesOfViewsShowEachObjectOnce(t *testing.T) {
 		t.Errorf("a namespace that holds nothing has %d, then %d", len(views), next)
 	}
 }
-
-// TestConnectedFollowsReferencesBothWays: through owners that are not there, and through references
-// that are wrong, because those are what one looks for.
-func TestConnectedFollowsReferencesBothWays(t *testing.T) {
-	g := played(t, "serve", "sync",
-		"see deployments x/d uid=d", "see replicasets x/r uid=r owners=(Deployment/d/d)",
-		"see pods x/p uid=p owners=(ReplicaSet/r/r)",
-		"see pods x/q uid=q owners=(ConfigMap/lost/lost)", "see pods y/s uid=s owners=(ConfigMap/lost/lost)",
-		"see pods x/w uid=w owners=(Pod/wrong/d)", "see pods x/alone uid=alone")
-	for _, c := range []struct{ from, want []types.UID }{
-		{[]types.UID{"p"}, []types.UID{"d", "p", "r", "w"}},
-		{[]types.UID{"d"}, []types.UID{"d", "p", "r", "w"}},
-		{[]types.UID{"q"}, []types.UID{"q", "s"}},
-		{[]types.UID{"lost"}, []types.UID{"q", "s"}},
-		{[]types.UID{"alone"}, []types.UID{"alone"}},
-		{[]types.UID{"alone", "q", "alone"}, []types.UID{"alone", "q", "s"}},
-		{[]types.UID{"unheard-of"}, nil},
-	} {
-		if diff := cmp.Diff(c.want, uidsOf(g.Connected(c.from...))); diff != "" {
-			t.Errorf("connected with %q (-want +got):\n%s", c.from, diff)
-		}
-	}
-}

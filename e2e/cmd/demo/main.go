@@ -76,10 +76,9 @@ Look further:
   %s     all of that as a page, which follows the cluster
   kubectl delete deployment hello --cascade=foreground
   bin/kubectl-weir history -A     what was collected, and because of which object
-  %s        the ownership graph (?uid= for a part of it)
   %s        metrics
   %s        what Weir did, and why
-`, p.Kubeconfig, page, w.URL+"/debug/controllers/garbage-collector-controller/graph", w.URL+"/metrics", w.LogPath)
+`, p.Kubeconfig, page, w.URL+"/metrics", w.LogPath)
 	if os.Getenv("DEMO_EXIT") != "" {
 		return nil
 	}

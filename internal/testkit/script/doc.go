@@ -47,7 +47,6 @@
 //	depends UID UID                      whether the one is a dependent of the other
 //	decide [UID…]                        what is to be done, about everything if none is named
 //	dump                                 the whole graph
-//	dot [UID…]                           a drawing of it, or of what hangs together with the named
 //	stats                                its size
 //	check                                its invariants
 //

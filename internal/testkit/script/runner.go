@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/graph/dot"
 )
 
 // Runner plays lines on a graph. The zero value is not ready: use New.
@@ -55,8 +53,6 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.decide(words)
 	case "dump":
 		return Dump(r.Graph), nil
-	case "dot":
-		return r.dot(words)
 	case "stats":
 		return r.stats(), nil
 	case "check":
@@ -179,24 +175,6 @@ func (r *Runner) decide(words []string) (string, error) {
 	}
 	slices.Sort(uids)
 	return r.decisions(slices.Compact(uids)), nil
-}
-
-func (r *Runner) dot(words []string) (string, error) {
-	views, _ := r.Graph.Views(0, math.MaxInt)
-	if len(words) > 0 {
-		var uids []types.UID
-		for _, w := range words {
-			uid, err := unescape(w)
-			if err != nil {
-				return "", err
-			}
-			uids = append(uids, types.UID(uid))
-		}
-		views = r.Graph.Connected(uids...)
-	}
-	var b strings.Builder
-	err := dot.Write(&b, views)
-	return b.String(), err
 }
 
 func (r *Runner) inventory(words []string) (string, error) {

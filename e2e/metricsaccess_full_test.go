@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -17,58 +16,14 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-func TestGraphOfAnObjectIsWhatHangsTogetherWithIt(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.make(`
-		cm boss
-		cm leaf   owners=(boss!block)
-		cm other
-		cm apart  owners=(other)
-	`)
-	w.settle()
-	page := func(query string) string {
-		text, err := w.weir.Get(t.Context(), graphPath+query, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	boss, leaf, other := string(w.of("boss").uid), string(w.of("leaf").uid), string(w.of("other").uid)
-	for _, uid := range []string{boss, leaf} {
-		text := page("?uid=" + uid)
-		if !strings.HasPrefix(text, "strict digraph") {
-			t.Errorf("that is no graph: %.100s", text)
-		}
-		for _, want := range []string{boss, leaf, w.namespace} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the graph of %s does not show %s:\n%s", uid, want, text)
-			}
-		}
-		if strings.Contains(text, other) {
-			t.Errorf("the graph of %s shows %s, which has nothing to do with it", uid, other)
-		}
-	}
-	if text := page("?uid=" + boss + "&uid=" + other); !strings.Contains(text, other) || !strings.Contains(text, leaf) {
-		t.Errorf("the graph of two shows not both:\n%s", text)
-	}
-	if text := page("?uid=nobody"); strings.Contains(text, w.namespace) {
-		t.Errorf("the graph of nobody shows somebody:\n%s", text)
-	}
-	if text := page(""); !strings.Contains(text, boss) || !strings.Contains(text, other) {
-		t.Error("the whole graph lacks a part")
-	}
-}
-
-// TestGraphAndMetricsAreForThoseWhoMaySeeThem: as weir is run by default.
-func TestGraphAndMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
+// TestMetricsAreForThoseWhoMaySeeThem: as weir is run by default.
+func TestMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	kubeconfig := w.kubeconfigOf(weirUser)
 	p := w.runWeir(weir.Options{Kubeconfig: kubeconfig, SecureMetrics: true})
-	w.make(`cm boss`)
 	allowed, denied := w.token("allowed"), w.token("denied")
-	w.allowPaths("allowed", "/metrics", graphPath)
+	w.allowPaths("allowed", "/metrics")
 
 	for name, c := range map[string]struct {
 		token string
@@ -81,18 +36,16 @@ func TestGraphAndMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
 		// API server to judge it.
 		"stranger": {"eyJhbGciOiJub25lIn0.e30.", http.StatusInternalServerError},
 	} {
-		for _, path := range []string{"/metrics", graphPath, graphPath + "?uid=" + string(w.of("boss").uid)} {
-			_, err := p.Get(t.Context(), path, c.token)
-			code := http.StatusOK
-			var status *weir.StatusError
-			if errors.As(err, &status) {
-				code = status.Code
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			if code != c.want {
-				t.Errorf("%s asks for %s: %d, want %d", name, path, code, c.want)
-			}
+		_, err := p.Get(t.Context(), "/metrics", c.token)
+		code := http.StatusOK
+		var status *weir.StatusError
+		if errors.As(err, &status) {
+			code = status.Code
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if code != c.want {
+			t.Errorf("%s asks for metrics: %d, want %d", name, code, c.want)
 		}
 	}
 }
