@@ -211,7 +211,7 @@ func (c *Controller) act(limits brake.Limits) error {
 	}
 	c.enforced, err = enforce.New(enforce.Options{
 		Config: c.clients.bounded, Kube: c.clients.open, Dynamic: client, Store: c.store, Watcher: c.watcher,
-		Requester: c.requester, Reporter: c.reporter, Enforced: c.workers.Enforced, Policies: o.Policies,
+		Requester: c.requester, Reporter: c.reporter, Policies: o.Policies,
 		Webhooks: o.Webhooks, Collects: c.collects, Drains: c.drainer != nil, FilesIn: o.Canary, Brake: c.brake,
 		Archive: c.undo, Registry: o.Registry, Log: o.Log,
 	})

@@ -32,8 +32,6 @@ const (
 	// mostNames is how many objects of a cascade are named, and allNames how many of all cascades
 	// within remembered.
 	mostNames, allNames = 50, 20_000
-	// mostRulings bounds the remembered words of policies about objects that have not gone yet.
-	mostRulings = 10_000
 	// cascadeEvents and cascadeBurst limit Events to few beside the deletes. The log has all
 	// cascades.
 	cascadeEvents, cascadeBurst = 10, 500
@@ -51,7 +49,6 @@ type cascades struct {
 	turned  time.Time              // when of became old
 	names   int                    // how many objects were named since then
 	open    []*cascade             // those with something to report
-	ruled   map[types.UID]string   // what policies say of the deletion of objects, in words
 }
 
 // collected is an object that was deleted, as it is reported.
@@ -70,24 +67,13 @@ type cascade struct {
 	begun, last time.Time
 	open        bool        // there is something to report
 	names       []collected // the first ones
-	policy      string      // what a policy says about the root's deletion, in words
 }
 
 func newCascades(record func(root graph.Claim, text, collected string), log logr.Logger) *cascades {
 	return &cascades{
 		events: rate.NewLimiter(cascadeEvents, cascadeBurst), record: record, log: log,
-		of: map[types.UID]*cascade{}, turned: time.Now(), ruled: map[types.UID]string{},
+		of: map[types.UID]*cascade{}, turned: time.Now(),
 	}
-}
-
-// rule notes what a policy says about the deletion of an object, in words.
-func (c *cascades) rule(uid types.UID, policy string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ruled) >= mostRulings {
-		clear(c.ruled) // some cascades will not say it
-	}
-	c.ruled[uid] = policy
 }
 
 // run reports cascades that have come to rest until ctx ends, and then all of them.
@@ -112,8 +98,7 @@ func (c *cascades) collected(a graph.Action) (root graph.Claim) {
 	defer c.mu.Unlock()
 	one := cmp.Or(c.of[a.Cause.UID], c.old[a.Cause.UID])
 	if one == nil {
-		one = &cascade{root: a.Cause, counts: map[schema.GroupResource]int{}, begun: now, policy: c.ruled[a.Cause.UID]}
-		delete(c.ruled, a.Cause.UID)
+		one = &cascade{root: a.Cause, counts: map[schema.GroupResource]int{}, begun: now}
 	}
 	c.of[a.Cause.UID] = one
 	if a.Dependents > 0 {
@@ -168,10 +153,6 @@ func (c *cascade) String() string {
 	if c.total == 1 {
 		objects = "object that it owned was"
 	}
-	by := ""
-	if c.policy != "" {
-		by = "; " + c.policy
-	}
-	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s%s",
-		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), words.Kinds(c.counts), by)
+	return fmt.Sprintf("%d %s deleted by garbage collection within %s: %s",
+		c.total, objects, duration.HumanDuration(max(time.Second, c.last.Sub(c.begun))), words.Kinds(c.counts))
 }

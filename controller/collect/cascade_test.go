@@ -108,40 +108,30 @@ func TestCascadesAreBounded(t *testing.T) {
 	})
 }
 
-// TestCascadeTellsThePolicyAndTheFirstObjects: as what a policy says of the root was carried out
-// before; names are in a bound.
-func TestCascadeTellsThePolicyAndTheFirstObjects(t *testing.T) {
+// TestCascadeTellsTheFirstObjects: names are in a bound.
+func TestCascadeTellsTheFirstObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecords(logr.Discard())
 		var names string
 		r.record = func(_ graph.Claim, text, collected string) { r.reported, names = append(r.reported, text), collected }
-		r.rule("boss", "policy keep: Foreground")
-		r.rule("another", "policy other: Orphan")
 		for i := range mostNames + 5 {
 			r.collect(fmt.Sprintf("leaf-%d", i), "boss", 0)
 		}
 		<-time.After(quiet + time.Second)
 		r.report(quiet)
 		r.expect(t,
-			"55 objects that it owned, directly or not, were deleted by garbage collection within 1s: 55 configmaps; policy "+
-				"keep: Foreground")
+			"55 objects that it owned, directly or not, were deleted by garbage collection within 1s: 55 configmaps")
 		if n := strings.Count(names, `"uid"`); n != mostNames ||
 			!strings.HasPrefix(names, `[{"kind":"configmaps","namespace":"x","name":"leaf-0","uid":"leaf-0"},`) {
 			t.Errorf("%d objects are named: %s", n, names)
 		}
-		if len(r.ruled) != 1 || r.names != mostNames {
-			t.Errorf("%d policies and %d names are remembered, want 1 and %d", len(r.ruled), r.names, mostNames)
+		if r.names != mostNames {
+			t.Errorf("%d names are remembered, want %d", r.names, mostNames)
 		}
 		<-time.After(remembered)
 		r.report(quiet)
 		if r.names != 0 {
 			t.Errorf("%d names are remembered of cascades that are not", r.names)
-		}
-		for i := range 2 * mostRulings {
-			r.rule(types.UID(fmt.Sprint(i)), "policy")
-		}
-		if len(r.ruled) > mostRulings {
-			t.Errorf("%d policies are remembered", len(r.ruled))
 		}
 	})
 }

@@ -63,8 +63,8 @@ type Workers struct {
 	Options
 	metrics  *metrics
 	queue    workqueue.TypedRateLimitingInterface[types.UID]
+	coOwners workqueue.TypedInterface[types.UID] // see lookCoOwners
 	ages     ages
-	coOwners *coOwners
 	reads    singleflight.Group    // of owners that await objects; see stillAwaited
 	awaited  *cache.LRUExpireCache // recent answers about them
 	cascades *cascades
@@ -102,7 +102,7 @@ func New(o Options) *Workers {
 	w.ages.of = map[types.UID]age{}
 	w.queue = newQueue(newLanes(w.ages.ending))
 	w.awaited = cache.NewLRUExpireCache(mostAwaited)
-	w.coOwners = newCoOwners(w.lookCoOwner)
+	w.coOwners = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "co-owners"})
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
 	o.Requester.Limiter.CallBack(w.queue.Add)
 	return w
@@ -121,17 +121,13 @@ func newQueue(order workqueue.Queue[types.UID]) workqueue.TypedRateLimitingInter
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, DelayingQueue: delaying})
 }
 
-// Enforced notes what a policy says about the deletion of an object, in words. It is reported with
-// what is collected because of it.
-func (w *Workers) Enforced(uid types.UID, policy string) { w.cascades.rule(uid, policy) }
-
 // Oldest returns for how long the object that has waited longest has had something to do.
 func (w *Workers) Oldest() time.Duration { return w.ages.oldest() }
 
 // Close ends the queues. Run does that, too.
 func (w *Workers) Close() {
 	w.queue.ShutDown()
-	w.coOwners.queue.ShutDown()
+	w.coOwners.ShutDown()
 }
 
 // Run works with n goroutines until ctx ends, and joins them.
@@ -147,11 +143,11 @@ func (w *Workers) Run(ctx context.Context, n int) {
 	})
 	var wg sync.WaitGroup
 	await.Work(&wg, n, w.queue, func(uid types.UID) { w.work(ctx, uid) })
+	w.lookCoOwners(ctx, &wg)
 	wg.Go(func() { w.recheck(ctx) })
-	wg.Go(func() { w.coOwners.run(ctx) })
 	wg.Go(func() { w.cascades.run(ctx) })
 	<-ctx.Done()
-	w.queue.ShutDown()
+	w.Close()
 	wg.Wait()
 }
 
@@ -280,7 +276,7 @@ func (w *Workers) Requeue(uid types.UID) { w.queue.Add(uid) }
 func (w *Workers) lookInTurn(ctx context.Context, a graph.Action) {
 	uid := a.Object.UID
 	if a.LowPriority {
-		w.coOwners.queue.Add(uid)
+		w.coOwners.Add(uid)
 		w.done(uid)
 		return
 	}

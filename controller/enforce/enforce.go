@@ -58,9 +58,6 @@ type Options struct {
 	Brake Brake
 	// Archive records what is deleted, where a policy asks for it; nil: nothing is held for that.
 	Archive *undo.Recorder
-	// Enforced is called with what a policy says of the deletion of an object, when that is carried
-	// out; nil: it is not reported.
-	Enforced func(uid types.UID, policy string)
 	// FilesIn is the namespace in which policies that are files are reported; empty: they are not.
 	FilesIn  string
 	Registry prometheus.Registerer
@@ -97,7 +94,7 @@ func New(o Options) (*Enforcer, error) {
 	}
 	e := &Enforcer{policies: o.Policies, log: o.Log}
 	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
-	e.propagator.enforced, e.propagator.shown, e.propagator.archive = o.Enforced, o.Watcher.Shown, o.Archive
+	e.propagator.shown, e.propagator.archive = o.Watcher.Shown, o.Archive
 	now := &board{}
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
 	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies,

@@ -54,10 +54,9 @@ type propagator struct {
 	log       logr.Logger
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
 	brake     Brake
-	archive   *undo.Recorder          // nil: nothing is recorded
-	collects  bool                    // the graph's decisions are carried out by this process
-	enforced  func(types.UID, string) // called with what a policy says of a deletion; nil: it is not reported
-	shown     func(graph.Ref) bool    // reports whether the watches have shown what was written before; nil: they have
+	archive   *undo.Recorder       // nil: nothing is recorded
+	collects  bool                 // the graph's decisions are carried out by this process
+	shown     func(graph.Ref) bool // reports whether the watches have shown what was written before; nil: they have
 
 	mu      sync.Mutex
 	leading bool
@@ -225,9 +224,6 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	state.referred = v.Dependents > 0
 	state.alone = !state.referred && state.unlisted == ""
 	step := nextStep(state)
-	if enforcement.By != "" && s.enforced != nil {
-		s.enforced(uid, fmt.Sprintf("policy %s: %s", enforcement.By, enforcement.Propagation))
-	}
 	s.log.V(1).Info("enforcing propagation", "object", v.String(), "uid", uid, "step", step.why)
 	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
 }
