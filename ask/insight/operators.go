@@ -24,7 +24,7 @@ func (w *World) removers(items []*Item) {
 		for _, f := range i.Finalizers {
 			known, _ := KnownFinalizer(f)
 			name := known.Workload
-			if by, ok := writer(w.metaAt(i.at), f); ok && name == "" {
+			if by, ok := writer(w.Meta(i.UID), f); ok && name == "" {
 				name = by.Manager
 			}
 			if telling(name) && !slices.Contains(i.removers, name) {

@@ -149,7 +149,7 @@ func (l *outlining) lay() {
 
 // nodeOf returns the node for the object of an item, as it was read.
 func (w *World) nodeOf(i *Item, now time.Time) *Node {
-	m := w.metaAt(i.at)
+	m := w.Meta(i.UID)
 	n := &Node{Object: i.Object, Age: ageOf(m, now)}
 	if m != nil {
 		n.Finalizers = m.Finalizers

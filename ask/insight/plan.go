@@ -96,7 +96,6 @@ type Item struct {
 	// CreatedAgainBy is its controller, if that stays: it is likely to create the object again.
 	CreatedAgainBy *Object `json:"anew,omitempty"`
 
-	at         graph.Handle
 	stuck      string // why it stays, if the graph does not know
 	fresh      int    // the last step in which the decision about it may have changed
 	written    int    // the last step in which it was written
@@ -237,8 +236,8 @@ type part struct {
 	propagation metav1.DeletionPropagation
 
 	begun, over bool
-	waves       []wave         // those that have not begun
-	open        []graph.Handle // the objects of begun waves that are not gone yet
+	waves       []wave      // those that have not begun
+	open        []types.UID // the objects of begun waves that are not gone yet
 }
 
 // wave are the objects of a namespace or a definition that are deleted at once.
@@ -266,7 +265,7 @@ func (w *World) Plan(d Deletion) *Plan {
 			continue
 		}
 		c.approved[uid] = d.Decided
-		i := c.item(w.Graph.Handle(uid))
+		i := c.item(uid)
 		if d.Garbage {
 			c.changed(i)
 			continue
@@ -352,7 +351,7 @@ func (c *playing) advance(stuck bool) (goesOn bool) {
 			continue
 		}
 		l.over = true
-		now, ok := c.world.Graph.FindAt(l.item.at)
+		now, ok := c.world.Graph.Find(l.item.UID)
 		if !ok {
 			continue
 		}
@@ -368,13 +367,12 @@ func (c *playing) deleteWave(l *part) {
 	next := l.waves[0]
 	l.waves = l.waves[1:]
 	for _, v := range next.objects {
-		at := c.world.Graph.Handle(v.UID)
-		now, ok := c.world.Graph.FindAt(at)
+		now, ok := c.world.Graph.Find(v.UID)
 		if !ok {
 			continue // it was deleted with an owner
 		}
-		l.open = append(l.open, at)
-		i := c.item(at)
+		l.open = append(l.open, v.UID)
+		i := c.item(v.UID)
 		c.meet(i, &now)
 		i.via = l.view.UID
 		if !now.Deleting {
@@ -391,7 +389,7 @@ func (c *playing) deleteWave(l *part) {
 // happen.
 func (c *playing) end() []*Item {
 	for _, l := range c.later {
-		l.open = slices.DeleteFunc(l.open, func(at graph.Handle) bool { return !c.world.Graph.Has(at) })
+		l.open = slices.DeleteFunc(l.open, func(uid types.UID) bool { return !c.world.Graph.Has(uid) })
 		if len(l.open) > 0 {
 			l.item.stuck = "waits for " + words.Count(len(l.open), "object that is stuck",
 				"objects that are stuck")
@@ -401,9 +399,9 @@ func (c *playing) end() []*Item {
 		if i.Outcome == "" { // nothing happens to it
 			continue
 		}
-		if i.Outcome == Deleted && c.world.Graph.Has(i.at) {
+		if i.Outcome == Deleted && c.world.Graph.Has(i.UID) {
 			i.Outcome, i.Step = Stuck, c.step
-			i.Why = cmp.Or(i.stuck, c.world.Graph.DecideAt(i.at).Why)
+			i.Why = cmp.Or(i.stuck, c.world.Graph.Decide(i.UID).Why)
 		}
 		if i.Outcome != Deleted || i.controller == "" {
 			continue
@@ -424,7 +422,7 @@ func (c *playing) end() []*Item {
 
 // unsettled reports whether an object is kept because it is not known whether an owner exists.
 func (c *playing) unsettled(i *Item) bool {
-	return i.Outcome == Unknown && c.world.Graph.DecideAt(i.at).Unresolvable == graph.Unreadable
+	return i.Outcome == Unknown && c.world.Graph.Decide(i.UID).Unresolvable == graph.Unreadable
 }
 
 // renumber counts only steps in which something happens.

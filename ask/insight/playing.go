@@ -27,8 +27,8 @@ type playing struct {
 	world   *World
 	enforce func(graph.View) Enforcement // nil: nothing is known of policies
 	next    []*Item                      // those whose decision may have changed
-	items   []*Item                      // by handle; handles stay good, because no object is added meanwhile
-	order   []*Item                      // in the order in which they were met
+	items   map[types.UID]*Item
+	order   []*Item // in the order in which they were met
 	step    int
 	stage   int
 	held    map[types.UID]*Item
@@ -42,10 +42,8 @@ type playing struct {
 	draining map[string]bool      // namespaces that are being drained: no brake holds their content
 	braked   map[types.UID]braked // the deletions that brakes hold
 
-	told    []graph.Handle // a buffer for the handles that the graph returns
-	decided []graph.Action // a buffer for its decisions
+	decided []graph.Action // a buffer for decisions of the graph
 	done    []*Item        // a buffer for the items of the next step
-	seen    graph.View     // a buffer for the object that something happens to
 }
 
 // Enforcement is what a policy says about the deletion of an object.
@@ -71,17 +69,19 @@ type Enforcement struct {
 func newPlaying(w *World, enforce func(graph.View) Enforcement) *playing {
 	return &playing{
 		world: w, enforce: enforce, rv: 1 << 62,
-		items: make([]*Item, w.Graph.MostHandle()+1), held: map[types.UID]*Item{},
+		items: map[types.UID]*Item{}, held: map[types.UID]*Item{},
 		approved: map[types.UID]bool{}, draining: map[string]bool{}, braked: map[types.UID]braked{},
 	}
 }
 
 // item returns the item of an object. It is made when something about the object may first change.
-func (c *playing) item(at graph.Handle) *Item {
-	if c.items[at] == nil {
-		c.items[at] = &Item{at: at}
+func (c *playing) item(uid types.UID) *Item {
+	i := c.items[uid]
+	if i == nil {
+		i = &Item{Object: Object{UID: uid}}
+		c.items[uid] = i
 	}
-	return c.items[at]
+	return i
 }
 
 // meet fills in an item when something first happens to the object, as the object is then.
@@ -110,7 +110,7 @@ func (c *playing) run() {
 			// same time.
 			c.decided = slices.Grow(c.decided[:0], len(now))
 			for _, i := range now {
-				c.decided = append(c.decided, c.world.Graph.DecideAt(i.at))
+				c.decided = append(c.decided, c.world.Graph.Decide(i.UID))
 			}
 			for n, i := range now {
 				if i.written == c.step {
@@ -139,7 +139,7 @@ func (c *playing) removeFinalizers() bool {
 	held := slices.SortedFunc(maps.Values(c.held), func(a, b *Item) int { return cmp.Compare(a.UID, b.UID) })
 	clear(c.held)
 	for _, i := range held {
-		v, ok := c.world.Graph.FindAt(i.at)
+		v, ok := c.world.Graph.Find(i.UID)
 		if !ok {
 			continue
 		}
@@ -170,14 +170,15 @@ func (c *playing) do(i *Item, d *graph.Action) {
 		return
 	case graph.Lookup:
 		c.apply(graph.LookupStarted{Claim: d.Claim})
-		c.apply(c.world.lookup(d.Claim, c.uidOf(i)))
+		c.apply(c.world.lookup(d.Claim, i.UID))
 		c.changed(i)
 		return
 	}
-	v := &c.seen
-	if !c.world.Graph.FindInto(v, i.at) {
+	found, ok := c.world.Graph.Find(i.UID)
+	if !ok {
 		return
 	}
+	v := &found
 	c.meet(i, v)
 	switch d.Verb {
 	case graph.Delete:
@@ -218,20 +219,13 @@ func (c *playing) do(i *Item, d *graph.Action) {
 
 // terminate makes a namespace or a definition terminate. It is gone after all that it holds.
 func (c *playing) terminate(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
-	now, _ := c.world.Graph.Find(v.UID) // a copy: v is a buffer
 	i.Outcome, i.Stage = Deleted, c.stage
 	if c.enforce != nil && c.step == 1 {
-		i.Archive = c.enforce(now).Archive
+		i.Archive = c.enforce(*v).Archive
 	}
-	c.later = append(c.later, &part{item: i, view: now, propagation: propagation})
+	c.later = append(c.later, &part{item: i, view: *v, propagation: propagation})
 	v.Deleting = true
 	c.observe(i, v, ownersOf(v), v.Finalizers)
-}
-
-// uidOf returns the uid of an item's object, which the item itself has only after meet.
-func (c *playing) uidOf(i *Item) types.UID {
-	v, _ := c.world.Graph.FindAt(i.at)
-	return v.UID
 }
 
 // happens sets what becomes of an object in this step.
@@ -335,7 +329,7 @@ func (c *playing) keep(v *graph.View, s Enforcement) {
 				rest = append(rest, o.OwnerReference)
 			}
 		}
-		i := c.item(c.world.Graph.Handle(d.UID))
+		i := c.item(d.UID)
 		c.meet(i, &d)
 		if i.Outcome != Deleted {
 			i.happens(Released, "policy "+s.By+" keeps dependents of this kind", c)
@@ -370,9 +364,8 @@ func (c *playing) observe(i *Item, v *graph.View, owners []metav1.OwnerReference
 }
 
 func (c *playing) apply(e graph.Event) {
-	c.told = c.world.Graph.ApplyTo(c.told[:0], e)
-	for _, at := range c.told {
-		c.changed(c.item(at))
+	for _, uid := range c.world.Graph.Apply(e) {
+		c.changed(c.item(uid))
 	}
 }
 

@@ -24,8 +24,7 @@ type World struct {
 	Asked string
 
 	kinds  map[schema.GroupResource]graph.Resource
-	meta   []*metav1.PartialObjectMetadata // by object handle
-	room   []graph.Handle                  // a buffer for the handles that the graph returns
+	meta   map[types.UID]*metav1.PartialObjectMetadata
 	unread map[schema.GroupResource]Unread
 	read   map[schema.GroupResource]listing // the kinds that were listed
 	round  int                              // of lists: see NextRound
@@ -51,6 +50,7 @@ type Unread struct {
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
+		meta:   map[types.UID]*metav1.PartialObjectMetadata{},
 		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]listing{},
 	}
 	for _, k := range kinds {
@@ -64,7 +64,7 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds),
-		meta: slices.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round,
+		meta: maps.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round,
 		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed),
 		refused: maps.Clone(w.refused),
 	}
@@ -108,21 +108,16 @@ func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetada
 	if kind == apiServices {
 		w.Served(m)
 	}
-	w.room = w.Graph.ApplyTo(w.room[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
-	at := w.Graph.Handle(m.UID)
-	if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
-		w.meta = slices.Grow(w.meta, n-len(w.meta))[:n]
-	}
-	w.meta[at] = m
+	w.Graph.Apply(graph.Observed{Object: graph.ObjectOf(kind, m)})
+	w.meta[m.UID] = m
 }
 
 // Unlist removes an object that a new list would not show. Later lookups treat it as one that never
 // was there, so the World answers as one that is made from lists.
 func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
-	at := w.Graph.Handle(uid)
-	w.room = w.Graph.ApplyTo(w.room[:0], graph.Unlisted{Kind: kind, UID: uid})
-	if int(at) < len(w.meta) && !w.Graph.Has(at) {
-		w.meta[at] = nil // the graph may reuse the handle
+	w.Graph.Apply(graph.Unlisted{Kind: kind, UID: uid})
+	if !w.Graph.Has(uid) {
+		delete(w.meta, uid)
 	}
 }
 
@@ -299,17 +294,7 @@ func (w *World) Find(kind schema.GroupResource, namespace, name string) (types.U
 }
 
 // Meta returns the metadata of an object as it was read, or nil.
-func (w *World) Meta(uid types.UID) *metav1.PartialObjectMetadata {
-	return w.metaAt(w.Graph.Handle(uid))
-}
-
-// metaAt is Meta by handle. The handle stays good after a plan has deleted the object.
-func (w *World) metaAt(at graph.Handle) *metav1.PartialObjectMetadata {
-	if int(at) >= len(w.meta) {
-		return nil
-	}
-	return w.meta[at]
-}
+func (w *World) Meta(uid types.UID) *metav1.PartialObjectMetadata { return w.meta[uid] }
 
 // Listed returns the metadata of the objects of a kind in a namespace, or in all if namespace is
 // empty. They are in the order in which the API server stores them: by namespace and name. known is

@@ -40,13 +40,17 @@ func (f *cascade) content(namespace string) {
 	}
 }
 
-// instances marks as deleted every object of a kind.
+// instances marks as deleted every object of a kind. It costs a step for each object in the graph.
 func (f *cascade) instances(kind schema.GroupResource) {
 	slotID := f.g.slotIDs[kind]
 	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
 		return
 	}
-	for _, id := range f.ofKind(slotID) {
+	f.looked += int(f.g.nodes.next) / 8 // they lie side by side
+	for id, n := range f.g.all() {
+		if n.slot != slotID {
+			continue
+		}
 		if f.spent() {
 			return
 		}
@@ -55,22 +59,4 @@ func (f *cascade) instances(kind schema.GroupResource) {
 			f.goes(id)
 		}
 	}
-}
-
-// ofKind returns the nodes of a kind. The first call costs a step for each node of the graph, later
-// ones cost nothing: a user may delete any number of definitions.
-func (f *cascade) ofKind(slotID uint32) []uint32 {
-	if f.byKind != nil {
-		return f.byKind[slotID]
-	}
-	if f.looked += int(f.g.nodes.next) / 8; f.spent() { // they lie side by side
-		return nil
-	}
-	f.byKind = make([][]uint32, len(f.g.slots))
-	for id := uint32(1); id < f.g.nodes.next; id++ {
-		if n := f.g.nodes.at(id); n.entry != 0 {
-			f.byKind[n.slot] = append(f.byKind[n.slot], id)
-		}
-	}
-	return f.byKind[slotID]
 }

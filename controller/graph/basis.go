@@ -24,12 +24,7 @@ type Basis struct {
 // object is not in the graph, or has no owners. While everything is listed again, nothing is
 // settled.
 func (g *Graph) BasisOf(uid types.UID) Basis {
-	entryID := g.find(uid)
-	if entryID == 0 {
-		return Basis{}
-	}
-	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
-		n := g.nodes.at(id)
+	for id, n := range g.nodesOf(g.find(uid)) {
 		if len(n.owners) == 0 {
 			continue
 		}
@@ -65,9 +60,6 @@ func (g *Graph) kindOfClaim(id uint32) schema.GroupResource {
 		return g.slots[slotID].GroupResource()
 	}
 	t := g.types.val(c.typ)
-	group, _, found := strings.Cut(t.apiVersion, "/")
-	if !found {
-		group = ""
-	}
-	return schema.GroupResource{Group: group, Resource: strings.ToLower(cmp.Or(t.kind, "unknown"))}
+	gv, _ := schema.ParseGroupVersion(t.apiVersion)
+	return schema.GroupResource{Group: gv.Group, Resource: strings.ToLower(cmp.Or(t.kind, "unknown"))}
 }

@@ -21,13 +21,13 @@ const someNames = 3
 // Goes returns the object of a Search and what goes with it, each as the graph saw it last. For the
 // namespace of a Search that includes what Kubernetes itself puts there.
 func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
-	entryID := g.find(s.UID)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
+	root := g.newest(s.UID)
+	if root == 0 {
 		return nil, false
 	}
 	f := g.simulate(s, 0)
 	f.usual = s.Namespace != ""
-	all = []Ref{g.refOf(g.entries.at(entryID).node)}
+	all = []Ref{g.refOf(root)}
 	f.found = func(id uint32) {
 		f.addContents(g.nodes.at(id))
 		all = append(all, g.refOf(id))
@@ -50,16 +50,16 @@ func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 // The cost is a step for each reference of what would be deleted or would lose an owner; with a
 // definition among it, a step for each object in the graph.
 func (g *Graph) Cascade(s Search, most int) (all []Counted, known, cut bool) {
-	entryID := g.find(s.UID)
+	root := g.newest(s.UID)
 	alone := s.Namespace == "" && s.Instances.Empty()
-	if alone && (entryID == 0 || g.entries.at(entryID).node == 0) {
+	if alone && root == 0 {
 		return nil, false, false
 	}
 	f := g.simulate(s, most)
 	f.namespace, f.counted = g.namespaces.ids[s.Namespace], map[uint32]*Counted{}
 	f.found = func(id uint32) { f.addContents(g.nodes.at(id)) }
 	if alone {
-		f.namespace = g.nodes.at(g.entries.at(entryID).node).namespace
+		f.namespace = g.nodes.at(root).namespace
 	}
 	known = f.play(s)
 	return f.sorted(), known && !f.spent(), f.spent()
@@ -99,7 +99,6 @@ type cascade struct {
 	todo      []uint32            // deleted nodes whose dependents are not visited yet
 	most      int                 // how many references and contents are looked at; 0: all
 	looked    int                 // how many were
-	byKind    [][]uint32          // by slot: its nodes; nil before a definition is deleted
 	usual     bool                // what Kubernetes itself puts into each namespace goes, too
 }
 
@@ -125,17 +124,16 @@ func (f *cascade) run() {
 // drop removes an owner from all that depend on it.
 func (f *cascade) drop(owner uint32) {
 	g := f.g
-	for c := g.entries.at(g.nodes.at(owner).entry).claim; c != 0; c = g.claims.at(c).next {
-		claim := g.claims.at(c)
-		if claim.owner != owner {
+	for _, c := range g.claimsOn(g.nodes.at(owner).entry) {
+		if c.owner != owner {
 			continue
 		}
-		for _, d := range claim.dependents {
+		for _, d := range c.dependents {
 			if f.spent() {
 				return
 			}
 			f.looked++
-			f.lose(d.node, claim)
+			f.lose(d.node, c)
 		}
 	}
 }
@@ -237,15 +235,21 @@ func (f *cascade) keepsKind(slot uint32) bool {
 	return yes
 }
 
+// countOf returns the count of a kind.
+func (f *cascade) countOf(slotID uint32) *Counted {
+	of := f.counted[slotID]
+	if of == nil {
+		of = &Counted{Kind: f.g.slots[slotID].GroupResource()}
+		f.counted[slotID] = of
+	}
+	return of
+}
+
 func (f *cascade) count(n *node) {
 	if f.counted == nil {
 		return
 	}
-	of := f.counted[n.slot]
-	if of == nil {
-		of = &Counted{Kind: f.g.slots[n.slot].GroupResource()}
-		f.counted[n.slot] = of
-	}
+	of := f.countOf(n.slot)
 	of.Count++
 	in := "" // the namespace, where it is another one
 	if n.namespace != f.namespace {

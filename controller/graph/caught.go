@@ -47,20 +47,19 @@ func (g *Graph) caught(id uint32) Caught {
 // beginRoot begins with the object that is deleted, and reports whether only namespaced objects can
 // depend on it.
 func (f *cascade) beginRoot() (onlyNamespaced bool) {
-	if f.root == 0 {
-		return true
-	}
 	onlyNamespaced = true
-	for id := f.g.entries.at(f.root).node; id != 0; id = f.g.next(id) {
-		onlyNamespaced = onlyNamespaced && f.g.slots[f.g.nodes.at(id).slot].Namespaced
+	for id, n := range f.g.nodesOf(f.root) {
+		onlyNamespaced = onlyNamespaced && f.g.slots[n.slot].Namespaced
 		f.begin(id)
 	}
 	return onlyNamespaced
 }
 
-// knows reports whether all that depends on an object has been seen.
+// knows reports whether all that depends on an object has been seen. For none, 0, it says whether all
+// kinds have.
 func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
-	unseen := entryID != 0 && g.entries.at(entryID).node == 0 && g.entries.at(entryID).claim != 0
+	e := g.entries.at(entryID)
+	unseen := e.node == 0 && e.claim != 0
 	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
 }
 
@@ -77,7 +76,7 @@ func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds [
 		}
 		return kinds, g.complete(s.Instances)
 	}
-	complete = g.resolved != nil && g.listingKinds(true) == ""
+	complete = g.knows(0, true)
 	inv := g.inventories[g.namespaces.ids[s.Namespace]]
 	if inv == nil {
 		return nil, complete

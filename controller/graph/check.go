@@ -14,7 +14,6 @@ func (g *Graph) Check() error {
 	c := checker{g: g}
 	c.entries()
 	c.nodes()
-	c.hiddenDependents()
 	c.claims()
 	c.interners()
 	c.inventories()
@@ -41,22 +40,22 @@ func (c *checker) entries() {
 		}
 		used++
 		c.that(g.find(g.uidOf(id)) == id, "entry %d: its uid %q leads to entry %d", id, g.uidOf(id), g.find(g.uidOf(id)))
-		for n := e.node; n != 0; n = g.next(n) {
-			c.that(g.nodes.at(n).entry == id, "entry %d lists node %d of entry %d", id, n, g.nodes.at(n).entry)
+		for n, of := range g.nodesOf(id) {
+			c.that(of.entry == id, "entry %d lists node %d of entry %d", id, n, of.entry)
 			if g.next(n) != 0 {
 				siblings++
 			}
 		}
 		prev := uint32(0)
-		for cl := e.claim; cl != 0; cl = g.claims.at(cl).next {
-			c.that(g.claims.at(cl).entry == id, "entry %d lists claim %d of entry %d", id, cl, g.claims.at(cl).entry)
-			c.that(g.claims.at(cl).prev == prev, "claim %d: prev is %d, not %d", cl, g.claims.at(cl).prev, prev)
+		for cl, k := range g.claimsOn(id) {
+			c.that(k.entry == id, "entry %d lists claim %d of entry %d", id, cl, k.entry)
+			c.that(k.prev == prev, "claim %d: prev is %d, not %d", cl, k.prev, prev)
 			prev = cl
 		}
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
-	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed",
-		used, g.byKey.len()+len(g.byNonCanonical))
+	c.that(used == len(g.byUUID)+len(g.byNonCanonical), "%d entries in use, %d indexed",
+		used, len(g.byUUID)+len(g.byNonCanonical))
 	c.that(siblings == len(g.siblings), "%d nodes come before another of their uid, %d are kept",
 		siblings, len(g.siblings))
 	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept",
@@ -66,11 +65,7 @@ func (c *checker) entries() {
 func (c *checker) nodes() {
 	g, used, ended, waits, rules, causes := c.g, 0, 0, 0, 0, 0
 	perSlot := make([]int, len(g.slots))
-	for id := uint32(1); id < g.nodes.next; id++ {
-		n := g.nodes.at(id)
-		if n.entry == 0 {
-			continue
-		}
+	for id, n := range g.all() {
 		used++
 		perSlot[n.slot]++
 		name := g.refOf(id)
@@ -96,8 +91,8 @@ func (c *checker) nodes() {
 			waits++
 		}
 		dependents, blocking := int32(0), int32(0)
-		for cl := g.entries.at(n.entry).claim; cl != 0; cl = g.claims.at(cl).next {
-			if k := g.claims.at(cl); k.owner == id {
+		for _, k := range g.claimsOn(n.entry) {
+			if k.owner == id {
 				dependents += int32(len(k.dependents))
 				blocking += k.blocking
 			}
@@ -118,6 +113,9 @@ func (c *checker) nodes() {
 		s := &g.slots[i]
 		c.that(s.nodes == want, "%s counts %d nodes, has %d", s.GroupResource(), s.nodes, want)
 		c.that(want == 0 || s.state != Unwatched, "%s is unwatched and has %d nodes", s.GroupResource(), want)
+		for owner := range s.hidden {
+			c.that(g.nodes.at(owner).entry != 0, "node %d had dependents of %s, and is not there", owner, s.GroupResource())
+		}
 	}
 }
 
@@ -126,20 +124,6 @@ func (c *checker) owners(id uint32) {
 		k := c.g.claims.at(e.claim)
 		ok := k.entry != 0 && int(e.pos) < len(k.dependents) && k.dependents[e.pos] == dependent{id, uint32(i)}
 		c.that(ok, "%s: reference %d is not among the dependents of its claim", c.g.refOf(id), i)
-	}
-}
-
-func (c *checker) hiddenDependents() {
-	g := c.g
-	perSlot := make([]int, len(g.slots))
-	for r := range g.hiddenDependents {
-		perSlot[r.slot]++
-		c.that(g.nodes.at(r.owner).entry != 0, "%s had dependents of %s, and is not there",
-			g.refOf(r.owner), g.slots[r.slot].GroupResource())
-	}
-	for i, want := range perSlot {
-		c.that(g.slots[i].hiddenDependents == want, "%s counts %d owners that had dependents of it, has %d",
-			g.slots[i].GroupResource(), g.slots[i].hiddenDependents, want)
 	}
 }
 
@@ -161,7 +145,7 @@ func (c *checker) claims() {
 			}
 		}
 		c.that(k.blocking == blocking, "claim %v counts %d blocking, has %d", name, k.blocking, blocking)
-		found := g.claims.find(k.key())
+		found := g.claims.byKey[k.key()]
 		c.that(found == id, "claim %v is indexed as %d, is %d", name, found, id)
 		v, owner := g.judge(k)
 		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
@@ -176,7 +160,7 @@ func (c *checker) claims() {
 		c.that(g.claims.at(id).entry != 0, "claim %d is on an owner that was seen to be deleted, and is not there", id)
 	}
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
-	c.that(used == g.claims.byKey.len(), "%d claims in use, %d indexed", used, g.claims.byKey.len())
+	c.that(used == len(g.claims.byKey), "%d claims in use, %d indexed", used, len(g.claims.byKey))
 	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)
 }
 
@@ -185,9 +169,8 @@ func (c *checker) inventories() {
 	type tally struct{ total, terminating, usual int32 }
 	type key [2]uint32 // a namespace, and a kind or a list of finalizers
 	kinds, finalizers := map[key]tally{}, map[key]int32{}
-	for id := uint32(1); id < g.nodes.next; id++ {
-		n := g.nodes.at(id)
-		if n.entry == 0 || g.namespaces.val(n.namespace) == "" {
+	for id, n := range g.all() {
+		if g.namespaces.val(n.namespace) == "" {
 			continue
 		}
 		t := kinds[key{n.namespace, n.slot}]
@@ -227,12 +210,10 @@ func (c *checker) inventories() {
 func (c *checker) interners() {
 	g := c.g
 	namespaces, finalizers, kinds := map[uint32]uint32{}, map[uint32]uint32{}, map[uint32]uint32{}
-	for id := uint32(1); id < g.nodes.next; id++ {
-		if n := g.nodes.at(id); n.entry != 0 {
-			namespaces[n.namespace]++
-			if n.finalizers != 0 {
-				finalizers[n.finalizers]++
-			}
+	for _, n := range g.all() {
+		namespaces[n.namespace]++
+		if n.finalizers != 0 {
+			finalizers[n.finalizers]++
 		}
 	}
 	g.claims.each(func(_ uint32, k *claim) {

@@ -33,23 +33,18 @@ type claimKey struct {
 // may change without an event: failed lookups, and owners that only a lookup has found.
 type claimTable struct {
 	slab[claim]
-	byKey     index[claimKey]
+	byKey     map[claimKey]uint32
 	byVerdict [verdicts]int
 	agenda    agenda
 	reason    map[uint32]string // why the last lookup failed
 }
 
 func newClaimTable() claimTable {
-	return claimTable{byKey: newIndex[claimKey](), reason: map[uint32]string{}}
+	return claimTable{slab: newSlab[claim](), byKey: map[claimKey]uint32{}, reason: map[uint32]string{}}
 }
 
 // key returns what identifies a claim.
 func (c *claim) key() claimKey { return claimKey{c.entry, c.typ, c.namespace, c.name} }
-
-// find returns the claim with a key, 0 if there is none.
-func (t *claimTable) find(k claimKey) uint32 {
-	return t.byKey.get(k, func(id uint32) bool { return t.at(id).key() == k })
-}
 
 func (t *claimTable) each(f func(id uint32, c *claim)) {
 	for id := uint32(1); id < t.next; id++ {
@@ -248,7 +243,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.typeInfos[typ] = g.resolved[tk]
 	}
 	k := claimKey{entryID, typ, namespace, r.Name}
-	if id := g.claims.find(k); id != 0 {
+	if id := g.claims.byKey[k]; id != 0 {
 		g.types.drop(typ) // the claim holds it already
 		return id
 	}
@@ -260,7 +255,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.claims.at(e.claim).prev = id
 	}
 	e.claim = id
-	g.claims.byKey.set(k, id)
+	g.claims.byKey[k] = id
 	c := g.claims.at(id)
 	if c.verdict, c.owner = g.judge(c); c.owner == 0 && g.orphaned.has(r.UID) {
 		c.looked, c.orphaned = lookedAbsent, true
@@ -280,7 +275,7 @@ func (g *Graph) dropClaim(id uint32) {
 	if c.next != 0 {
 		g.claims.at(c.next).prev = c.prev
 	}
-	g.claims.byKey.drop(c.key(), id)
+	delete(g.claims.byKey, c.key())
 	delete(g.claims.reason, id)
 	delete(g.ended, id)
 	g.types.drop(c.typ)

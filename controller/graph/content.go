@@ -17,10 +17,7 @@ var usual = map[schema.GroupResource]string{
 // the kind is served and its list is not complete, or discovery has not answered yet.
 func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 	slotID := g.slotIDs[kind] // the first is no kind's
-	s := &g.slots[slotID]
-	return Counted{Kind: kind, Count: s.nodes, Names: g.examples(s.near, mostScanned, func(n *node) (string, bool) {
-		return nsName(g.namespaces.val(n.namespace), n.name), n.slot == slotID
-	})}, g.complete(kind)
+	return Counted{Kind: kind, Count: g.slots[slotID].nodes, Names: g.examples(slotID)}, g.complete(kind)
 }
 
 // Filled counts the contents of a namespace by kind, sorted, without what Kubernetes itself puts
@@ -29,7 +26,7 @@ func (g *Graph) Instances(kind schema.GroupResource) (Counted, bool) {
 //
 // The cost is a few steps for each kind in the namespace.
 func (g *Graph) Filled(namespace string) ([]Counted, bool) {
-	complete := g.resolved != nil && g.listingKinds(true) == ""
+	complete := g.knows(0, true)
 	ns := g.namespaces.ids[namespace]
 	inv := g.inventories[ns]
 	if inv == nil {
@@ -64,29 +61,16 @@ func (g *Graph) isUsual(n *node) bool {
 // mostScanned bounds how many nodes examples looks at: far below a millisecond.
 const mostScanned = 4096
 
-// examples returns up to three sorted names of nodes near around for which of returns true. Objects
-// of one kind and namespace come in one list, or soon after each other, so most of them are
-// neighbours; where they are not, there are fewer examples.
-func (g *Graph) examples(around uint32, budget int, of func(*node) (string, bool)) []string {
-	var names []string
-	look := func(id uint32) {
-		if id == 0 || id >= g.nodes.next || len(names) == someNames || budget == 0 {
-			return
+// examples returns up to three sorted names of nodes of a kind, from among those near the one that
+// was added last. Objects of a kind come in one list, so most of them are neighbours; where they are
+// not, there are fewer examples.
+func (g *Graph) examples(slotID uint32) (names []string) {
+	near := g.slots[slotID].near
+	last := min(near+mostScanned/2, g.nodes.next-1)
+	for id := last; id > 0 && last-id < mostScanned && len(names) < someNames; id-- {
+		if n := g.nodes.at(id); n.entry != 0 && n.slot == slotID {
+			names = append(names, nsName(g.namespaces.val(n.namespace), n.name))
 		}
-		budget--
-		if n := g.nodes.at(id); n.entry != 0 {
-			if name, ok := of(n); ok {
-				names = append(names, name)
-			}
-		}
-	}
-	if around == 0 {
-		return nil
-	}
-	look(around)
-	for step := uint32(1); budget > 0 && len(names) < someNames && (step < around || around+step < g.nodes.next); step++ {
-		look(around + step)
-		look(around - min(step, around))
 	}
 	slices.Sort(names)
 	return names

@@ -14,12 +14,8 @@ import (
 
 // Decide returns what is to be done about an object. The table is in the package comment.
 func (g *Graph) Decide(uid types.UID) Action {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
-		return Action{Why: "not in the graph"}
-	}
-	var a Action
-	for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
+	a := Action{Why: "not in the graph"}
+	for id := range g.nodesOf(g.find(uid)) {
 		if a = g.decide(id); a.Request() {
 			break
 		}
@@ -27,9 +23,24 @@ func (g *Graph) Decide(uid types.UID) Action {
 	return a
 }
 
-// decide returns the decision about a node, with the names that a request needs.
+// decide returns the row of the table that applies, with the names that a request needs, and with two
+// limits. While everything is listed again only lookups are made. An object with references that are
+// not followed is kept, and its references are not written, since not all of them are known.
 func (g *Graph) decide(id uint32) Action {
-	a, cause := g.decideUnnamed(id)
+	a, cause := g.row(id)
+	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {
+		a, cause = Action{
+			Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed",
+				MostOwners+more, MostOwners),
+			Unresolvable: TooManyOwners,
+		}, 0
+	}
+	if g.rewound != "" && a.Verb > Lookup {
+		a, cause = Action{
+			Verb: Wait,
+			Why:  fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why),
+		}, 0
+	}
 	if n := g.nodes.at(id); n.flags != 0 || len(n.owners) > 0 {
 		a.Object = g.refOf(id)
 	}
@@ -44,27 +55,6 @@ func (g *Graph) decide(id uint32) Action {
 		}
 	}
 	return a
-}
-
-// decideUnnamed returns the row of the table that applies, with two limits. While everything is
-// listed again only lookups are made. An object with references that are not followed is kept, and
-// its references are not written, since not all of them are known.
-func (g *Graph) decideUnnamed(id uint32) (a Action, cause uint32) {
-	a, cause = g.row(id)
-	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {
-		a, cause = Action{
-			Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed",
-				MostOwners+more, MostOwners),
-			Unresolvable: TooManyOwners,
-		}, 0
-	}
-	if g.rewound != "" && a.Verb > Lookup {
-		a, cause = Action{
-			Verb: Wait,
-			Why:  fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why),
-		}, 0
-	}
-	return a, cause
 }
 
 // row returns the first row of the table that applies, without names of the object. cause is the
@@ -321,8 +311,8 @@ func (g *Graph) whyUnresolvable(n *node) (string, Unresolvable) {
 func (g *Graph) mismatched(n *node) *metav1.OwnerReference {
 	for _, e := range n.owners {
 		c := g.claims.at(e.claim)
-		for id := g.entries.at(c.entry).node; id != 0 && c.owner == 0; id = g.next(id) {
-			if owner := g.nodes.at(id); owner.namespace != n.namespace && g.slots[owner.slot].Namespaced {
+		for _, owner := range g.nodesOf(c.entry) {
+			if c.owner == 0 && owner.namespace != n.namespace && g.slots[owner.slot].Namespaced {
 				r := g.reference(e)
 				return &r
 			}

@@ -41,7 +41,7 @@ func ObjectOf(kind schema.GroupResource, m *metav1.PartialObjectMetadata) *Objec
 
 // Event is something that happened outside: in the cluster, or to a request of ours.
 // The set is closed: the types below.
-type Event interface{ event() }
+type Event interface{ apply(g *Graph) }
 
 type (
 	// Serving replaces the picture of which kinds the cluster serves. Kinds that are missing stop
@@ -188,30 +188,6 @@ type (
 	// owners become due in one round.
 	Recheck struct{ Round uint64 }
 )
-
-func (Serving) event()        {}
-func (Observed) event()       {}
-func (Gone) event()           {}
-func (Unlisted) event()       {}
-func (ListBegins) event()     {}
-func (ListEnds) event()       {}
-func (ListFailed) event()     {}
-func (ListSlow) event()       {}
-func (FellBehind) event()     {}
-func (NotFound) event()       {}
-func (Rewound) event()        {}
-func (KindRewound) event()    {}
-func (Stopped) event()        {}
-func (LookupStarted) event()  {}
-func (LookupAnswered) event() {}
-func (Accepted) event()       {}
-func (Protected) event()      {}
-func (Collecting) event()     {}
-func (Remembered) event()     {}
-func (Ruled) event()          {}
-func (Holds) event()          {}
-func (Draining) event()       {}
-func (Recheck) event()        {}
 
 // Answer is what a live, consistent read said about a claim.
 type Answer uint8

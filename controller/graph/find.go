@@ -10,55 +10,42 @@ import (
 // Find returns the object with a uid as the graph has it; false if there is none. Of several it is
 // the one that came last.
 func (g *Graph) Find(uid types.UID) (View, bool) {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
+	id := g.newest(uid)
+	if id == 0 {
 		return View{}, false
 	}
-	return g.view(g.entries.at(entryID).node), true
+	return g.view(id), true
 }
+
+// Has reports whether there is an object with a uid.
+func (g *Graph) Has(uid types.UID) bool { return g.newest(uid) != 0 }
 
 // Terminating reports whether an object is there, and being deleted.
 func (g *Graph) Terminating(uid types.UID) bool {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
-		return false
-	}
-	return g.nodes.at(g.entries.at(entryID).node).flags&deleting != 0
+	return g.nodes.at(g.newest(uid)).flags&deleting != 0
 }
 
 // Deleted reports whether an object is gone, is being deleted, or has an accepted request whose
 // effect the watch has not shown.
 func (g *Graph) Deleted(uid types.UID) bool {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
-		return true
-	}
-	return g.nodes.at(g.entries.at(entryID).node).flags&(deleting|accepted) != 0
+	id := g.newest(uid)
+	return id == 0 || g.nodes.at(id).flags&(deleting|accepted) != 0
 }
 
 // Refers reports whether the graph has an object, and whether it has the same owner references.
 func (g *Graph) Refers(o *Object) (same, there bool) {
-	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
-	if id == 0 {
-		return false, false
-	}
-	return g.sameOwners(g.nodes.at(id).owners, o.Owners), true
+	id := g.nodeIn(o.Kind, o.UID)
+	return id != 0 && g.sameOwners(g.nodes.at(id).owners, o.Owners), id != 0
 }
 
 // Misnamed returns an object that has a reference to a uid, with blockOwnerDeletion, but does not
 // mean the object of that uid: the reference gives another kind or name, or the object is in
 // another namespace. It returns false if there is none.
 func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
-	entryID := g.find(uid)
-	if entryID == 0 {
-		return Ref{}, false
-	}
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		if c := g.claims.at(id); c.owner == 0 && c.blocking > 0 {
-			for _, d := range c.dependents {
-				if g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
-					return g.refOf(d.node), true
-				}
+	for _, c := range g.claimsOn(g.find(uid)) {
+		for _, d := range c.dependents {
+			if c.owner == 0 && g.nodes.at(d.node).owners[d.edge].blocks() > 0 {
+				return g.refOf(d.node), true
 			}
 		}
 	}
@@ -67,28 +54,20 @@ func (g *Graph) Misnamed(uid types.UID) (Ref, bool) {
 
 // Dependents returns the objects with references to the object with a uid, sorted by uid.
 // Incomplete says whether there may be others.
-func (g *Graph) Dependents(uid types.UID) []View {
-	entryID := g.find(uid)
-	if entryID == 0 {
-		return nil
-	}
+func (g *Graph) Dependents(uid types.UID) (views []View) {
 	var nodes []uint32
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		if g.claims.at(id).owner == 0 {
+	for _, c := range g.claimsOn(g.find(uid)) {
+		if c.owner == 0 {
 			continue // it names something else by this uid
 		}
-		for _, d := range g.claims.at(id).dependents {
+		for _, d := range c.dependents {
 			nodes = append(nodes, d.node)
 		}
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes) // whoever refers to it twice depends on it once
-	if len(nodes) == 0 {
-		return nil
-	}
-	views := make([]View, len(nodes))
-	for i, id := range nodes {
-		g.viewInto(id, &views[i])
+	for _, id := range nodes {
+		views = append(views, g.view(id))
 	}
 	slices.SortFunc(views, func(a, b View) int { return cmp.Compare(a.UID, b.UID) })
 	return views
@@ -97,11 +76,11 @@ func (g *Graph) Dependents(uid types.UID) []View {
 // Incomplete names the kinds that may hold unseen dependents of an object, because their list is
 // not complete or they are not served now; empty if there are none.
 func (g *Graph) Incomplete(uid types.UID) string {
-	entryID := g.find(uid)
-	if entryID == 0 || g.entries.at(entryID).node == 0 {
+	id := g.newest(uid)
+	if id == 0 {
 		return ""
 	}
-	return g.incompleteKinds(g.entries.at(entryID).node)
+	return g.incompleteKinds(id)
 }
 
 // Finalized returns up to n objects that carry a finalizer. The cursor starts at 0, and the next

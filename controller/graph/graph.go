@@ -1,10 +1,11 @@
 package graph
 
 import (
-	"reflect"
+	"iter"
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -13,7 +14,7 @@ import (
 //
 // It starts no goroutine, takes no lock and reads no clock. It is not safe for concurrent use.
 type Graph struct {
-	byKey            index[key]           // uid → entry
+	byUUID           map[uuid.UUID]uint32 // uid → entry
 	byNonCanonical   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
 	nonCanonicalUIDs map[uint32]types.UID // entry → uid, for the same
 	siblings         map[uint32]uint32    // node → the next one with its uid
@@ -30,8 +31,8 @@ type Graph struct {
 
 	slots           []slot
 	slotIDs         map[schema.GroupResource]uint32
-	incomplete      int    // kinds that are incomplete
-	incompleteState string // which these are, and why
+	incompleteState string // the incomplete kinds, and why they are
+	hides           bool   // some slot had hidden owners
 
 	textVersions    map[uint32]string   // node → resourceVersion, where it is not a plain number
 	rulings         map[uint32]ruling   // node → how its deletion goes on, where a finalizer of ours holds it
@@ -49,10 +50,6 @@ type Graph struct {
 	history uint32 // how often the API server's history went back
 	rewound string // why it did; "" once every kind has been listed since
 
-	// Owners that are there, and kinds with objects that referred to them. The kinds are not served,
-	// or not listed again yet.
-	hiddenDependents map[ownerAndKind]struct{}
-
 	inventories map[uint32]*inventory // by namespace
 	draining    map[string]struct{}   // namespaces whose changes are reported
 	changed     map[string]struct{}   // those that have changed
@@ -63,10 +60,12 @@ type Graph struct {
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
-		byKey:            newIndex[key](),
+		byUUID:           map[uuid.UUID]uint32{},
 		byNonCanonical:   map[types.UID]uint32{},
 		nonCanonicalUIDs: map[uint32]types.UID{},
 		siblings:         map[uint32]uint32{},
+		entries:          newSlab[entry](),
+		nodes:            newSlab[node](),
 		claims:           newClaimTable(),
 		namespaces:       newInterner[string](),
 		finalizers:       newInterner[string](),
@@ -84,7 +83,6 @@ func New() *Graph {
 		recentlyDeleted:  newTombstones(maxRecentlyDeleted),
 		remembered:       newTombstones(MostRemembered),
 		ended:            map[uint32]struct{}{},
-		hiddenDependents: map[ownerAndKind]struct{}{},
 		inventories:      map[uint32]*inventory{},
 		draining:         map[string]struct{}{},
 		changed:          map[string]struct{}{},
@@ -134,62 +132,33 @@ type edge struct {
 // once, in an order that follows from the events. Every object in the graph whose decision did
 // change is among them.
 func (g *Graph) Apply(ev Event) []types.UID {
-	g.apply(ev)
-	return g.takeDirty()
+	ev.apply(g)
+	if len(g.dirty) == 0 {
+		return nil
+	}
+	uids := make([]types.UID, 0, len(g.dirty))
+	for _, id := range g.dirty {
+		n := g.nodes.at(id)
+		if n.flags&marked == 0 {
+			continue // left the graph, and the id may serve another
+		}
+		uids = append(uids, g.uidOf(n.entry))
+		for _, same := range g.nodesOf(n.entry) {
+			same.flags &^= marked // one uid under two kinds is one decision
+		}
+	}
+	g.dirty = g.dirty[:0]
+	return uids
 }
 
-func (g *Graph) apply(ev Event) {
-	switch ev := ev.(type) {
-	case Observed:
-		g.observe(ev.Object)
-	case Gone:
-		g.gone(ev.Kind, ev.UID, false)
-	case Serving:
-		g.serve(ev.Resources)
-	case Unlisted:
-		g.unlisted(ev)
-	case ListBegins:
-		g.listBegins(ev.Kind)
-	case ListEnds:
-		g.listEnds(ev.Kind)
-	case ListFailed:
-		g.listFailed(ev)
-	case ListSlow:
-		g.listSlow(ev)
-	case FellBehind:
-		g.fellBehind(ev)
-	case NotFound:
-		if ev.History == g.history {
-			g.gone(ev.Kind, ev.UID, true)
+// all yields the nodes. The one that is yielded may be removed.
+func (g *Graph) all() iter.Seq2[uint32, *node] {
+	return func(yield func(uint32, *node) bool) {
+		for id := uint32(1); id < g.nodes.next; id++ {
+			if n := g.nodes.at(id); n.entry != 0 && !yield(id, n) {
+				return
+			}
 		}
-	case Rewound:
-		g.rewind(ev.Reason)
-	case KindRewound:
-		g.rewindKind(ev.Kind)
-	case Stopped:
-		g.stopped(ev.Kind)
-	case LookupStarted:
-		g.lookupStarted(ev.Claim)
-	case LookupAnswered:
-		g.answer(ev)
-	case Accepted:
-		g.accept(ev.Action)
-	case Protected:
-		g.protect(ev)
-	case Collecting:
-		g.collecting(ev)
-	case Remembered:
-		g.remember(ev)
-	case Ruled:
-		g.rule(ev)
-	case Holds:
-		g.holds(ev.Finalizer)
-	case Draining:
-		g.drain(ev)
-	case Recheck:
-		g.recheck(ev.Round)
-	default:
-		panic("graph: unknown event " + reflect.TypeOf(ev).String()) // with fmt, every event would escape
 	}
 }
 
@@ -200,31 +169,8 @@ func (g *Graph) mark(id uint32) {
 	}
 }
 
-func (g *Graph) takeDirty() []types.UID {
-	if len(g.dirty) == 0 {
-		return nil
-	}
-	uids := make([]types.UID, 0, len(g.dirty))
-	g.eachDirty(func(entryID uint32) { uids = append(uids, g.uidOf(entryID)) })
-	return uids
-}
-
-// eachDirty calls f for the entry of each marked node, once an entry, and clears the marks.
-func (g *Graph) eachDirty(f func(entryID uint32)) {
-	for _, id := range g.dirty {
-		n := g.nodes.at(id)
-		if n.flags&marked == 0 {
-			continue // left the graph, and the id may serve another
-		}
-		f(n.entry)
-		for same := g.entries.at(n.entry).node; same != 0; same = g.next(same) {
-			g.nodes.at(same).flags &^= marked // one uid under two kinds is one decision
-		}
-	}
-	g.dirty = g.dirty[:0]
-}
-
-func (g *Graph) observe(o *Object) {
+func (ev Observed) apply(g *Graph) {
+	o := ev.Object
 	slotID := g.slotOf(o.Kind)
 	s := &g.slots[slotID]
 	if s.state == Unwatched {
@@ -298,12 +244,19 @@ func (g *Graph) quiet(n *node) bool {
 	return true
 }
 
+func (ev Gone) apply(g *Graph) { g.gone(ev.Kind, ev.UID, false) }
+
+func (ev NotFound) apply(g *Graph) {
+	if ev.History == g.history {
+		g.gone(ev.Kind, ev.UID, true)
+	}
+}
+
 // gone removes an object that is certainly deleted, and settles every claim on it. concluded is
 // true if a live read showed that, and not the watch.
 func (g *Graph) gone(kind schema.GroupResource, uid types.UID, concluded bool) {
 	g.recentlyDeleted.add(g.slotIDs[kind], uid)
-	entryID := g.find(uid)
-	id := g.nodeOf(g.slotIDs[kind], entryID)
+	id := g.nodeIn(kind, uid)
 	if id == 0 {
 		return
 	}
@@ -328,9 +281,9 @@ func (g *Graph) settle(id uint32, orphans bool, why cause) {
 	if orphans {
 		g.orphaned.add(g.nodes.at(id).slot, g.uidOf(entryID))
 	}
-	for c := g.entries.at(entryID).claim; c != 0; c = g.claims.at(c).next {
-		if g.claims.at(c).owner == id {
-			g.answerForGood(c, orphans, why)
+	for claimID, c := range g.claimsOn(entryID) {
+		if c.owner == id {
+			g.answerForGood(claimID, orphans, why)
 		}
 	}
 }
@@ -341,7 +294,7 @@ func (g *Graph) remove(id uint32) {
 	n := g.nodes.at(id)
 	entryID := n.entry
 	g.unlink(entryID, id)
-	for same := g.entries.at(entryID).node; same != 0; same = g.next(same) {
+	for same := range g.nodesOf(entryID) {
 		g.mark(same) // the uid stays, and what is decided about it may have been this node's
 	}
 	g.rejudgeEntry(entryID)
@@ -367,15 +320,16 @@ func (g *Graph) remove(id uint32) {
 	g.leave(entryID)
 }
 
-// accept marks an object whose request was accepted, unless the watch has already shown another
+// apply marks an object whose request was accepted, unless the watch has already shown another
 // version.
-func (g *Graph) accept(a Action) {
-	id := g.nodeOf(g.slotIDs[a.Object.Kind], g.find(a.Object.UID))
+func (ev Accepted) apply(g *Graph) {
+	o := ev.Action.Object
+	id := g.nodeIn(o.Kind, o.UID)
 	if id == 0 {
 		return
 	}
 	n := g.nodes.at(id)
-	if n.flags&accepted != 0 || g.versionOf(id) != a.Object.ResourceVersion {
+	if n.flags&accepted != 0 || g.versionOf(id) != o.ResourceVersion {
 		return
 	}
 	n.flags |= accepted

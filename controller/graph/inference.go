@@ -106,9 +106,9 @@ func (g *Graph) causeOfEnd(id uint32, concluded bool) cause {
 	return 0
 }
 
-// collecting notes that an object is deleted because of an inference, which its dependents inherit.
-func (g *Graph) collecting(ev Collecting) {
-	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
+// apply notes that an object is deleted because of an inference, which its dependents inherit.
+func (ev Collecting) apply(g *Graph) {
+	id := g.nodeIn(ev.Kind, ev.UID)
 	slotID := g.slotIDs[ev.Inference.Owners]
 	if id == 0 || slotID == 0 || ev.Inference.Conclusion == Asked {
 		return
@@ -130,7 +130,7 @@ func (g *Graph) define(name string, goes bool) {
 	if !goes {
 		return
 	}
-	g.showDependents(slotID)
+	g.slots[slotID].hidden = nil
 	g.incompleteChanged()
 	g.claims.each(func(_ uint32, c *claim) {
 		if c.looked == lookedAbsent && c.cause == 0 && g.typeInfos[c.typ].slot == slotID {
@@ -158,15 +158,10 @@ func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, 
 		show(n)
 	}
 	for _, uid := range uids {
-		entryID := g.find(uid)
-		if entryID == 0 {
-			continue
-		}
-		for id := g.entries.at(entryID).node; id != 0; id = g.next(id) {
+		for id, n := range g.nodesOf(g.find(uid)) {
 			if _, already := f.left[id]; already {
 				continue
 			}
-			n := g.nodes.at(id)
 			f.left[id] = 0
 			f.count(n)
 			f.found(id)
@@ -202,15 +197,9 @@ func (f *cascade) countContents(n *node) {
 var namespacesKind = schema.GroupResource{Resource: "namespaces"}
 
 func (f *cascade) countMany(slotID uint32, n int) {
-	if n <= 0 {
-		return
+	if n > 0 {
+		f.countOf(slotID).Count += n
 	}
-	of := f.counted[slotID]
-	if of == nil {
-		of = &Counted{Kind: f.g.slots[slotID].GroupResource()}
-		f.counted[slotID] = of
-	}
-	of.Count += n
 }
 
 // Objects returns how many objects of a kind there are.

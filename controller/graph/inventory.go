@@ -140,8 +140,8 @@ func (g *Graph) ChangedNamespaces() []string {
 	return names
 }
 
-// drain starts or stops the reports of changes in a namespace.
-func (g *Graph) drain(ev Draining) {
+// apply starts or stops the reports of changes in a namespace.
+func (ev Draining) apply(g *Graph) {
 	if ev.On {
 		g.draining[ev.Namespace] = struct{}{}
 		return

@@ -3,9 +3,9 @@ package graph
 // What is kept although its owners are gone: because a policy protects it or a person has decided
 // so, or because they are too many to be followed.
 
-// protect notes that an object is kept, unless the watch has shown another version since.
-func (g *Graph) protect(ev Protected) {
-	id := g.nodeOf(g.slotIDs[ev.Object.Kind], g.find(ev.Object.UID))
+// apply notes that an object is kept, unless the watch has shown another version since.
+func (ev Protected) apply(g *Graph) {
+	id := g.nodeIn(ev.Object.Kind, ev.Object.UID)
 	if id == 0 || g.versionOf(id) != ev.Object.ResourceVersion {
 		return
 	}

@@ -64,8 +64,9 @@ type slot struct {
 	changes uint64
 	// undefined is true once the kind's definition is being deleted, until there is another.
 	undefined bool
-	// hiddenDependents counts the owners in Graph.hiddenDependents.
-	hiddenDependents int
+	// hidden are owners that are there, and to which objects of the kind referred when its watch
+	// ended. A list of the kind, or the end of its definition, forgets them.
+	hidden map[uint32]struct{}
 }
 
 // Changes returns how often objects of a kind came, went or changed their version. As long as n is
@@ -119,13 +120,13 @@ func (g *Graph) slotOf(gr schema.GroupResource) uint32 {
 	return id
 }
 
-// serve applies a discovery result: which kinds exist, and what each reference's kind resolves to.
-func (g *Graph) serve(resources []Resource) {
+// apply takes in a discovery result: which kinds exist, and what each reference's kind resolves to.
+func (ev Serving) apply(g *Graph) {
 	for i := range g.slots {
 		g.slots[i].served = false
 	}
-	resolved := make(map[typeKey]typeInfo, 2*len(resources))
-	for _, r := range resources {
+	resolved := make(map[typeKey]typeInfo, 2*len(ev.Resources))
+	for _, r := range ev.Resources {
 		id := g.slotOf(r.GroupResource())
 		s := &g.slots[id]
 		if s.Namespaced != r.Namespaced {
@@ -185,7 +186,7 @@ func (g *Graph) resolveType(id uint32, k typeKey) bool {
 // listingKinds names the kinds whose first list is still expected; "" if there are none. For a
 // namespaced owner it leaves out cluster-scoped kinds, which cannot depend on it.
 func (g *Graph) listingKinds(namespacedOnly bool) string {
-	return g.kindsThat(func(_ uint32, s *slot) bool { return s.listing() && (s.Namespaced || !namespacedOnly) })
+	return g.kindsThat(func(s *slot) bool { return s.listing() && (s.Namespaced || !namespacedOnly) })
 }
 
 // incompleteKinds names the kinds that may hold unseen dependents of an owner: those that are
@@ -193,9 +194,9 @@ func (g *Graph) listingKinds(namespacedOnly bool) string {
 // it.
 func (g *Graph) incompleteKinds(owner uint32) string {
 	namespaced := g.slots[g.nodes.at(owner).slot].Namespaced
-	return g.kindsThat(func(slotID uint32, s *slot) bool {
+	return g.kindsThat(func(s *slot) bool {
 		if s.away() {
-			_, hidden := g.hiddenDependents[ownerAndKind{owner, slotID}]
+			_, hidden := s.hidden[owner]
 			return hidden
 		}
 		return s.Namespaced || !namespaced
@@ -203,13 +204,13 @@ func (g *Graph) incompleteKinds(owner uint32) string {
 }
 
 // kindsThat names the incomplete kinds for which count returns true, sorted.
-func (g *Graph) kindsThat(count func(slotID uint32, s *slot) bool) string {
-	if g.incomplete == 0 {
+func (g *Graph) kindsThat(count func(*slot) bool) string {
+	if g.incompleteState == "" {
 		return ""
 	}
 	var names []string
 	for i := range g.slots {
-		if s := &g.slots[i]; s.incomplete() && count(uint32(i), s) {
+		if s := &g.slots[i]; s.incomplete() && count(s) {
 			names = append(names, s.missing())
 		}
 	}
@@ -231,42 +232,17 @@ func (s *slot) missing() string {
 	return name
 }
 
-// incompleteChanged counts the incomplete kinds again. Owners that are ending wait for them, and
-// are marked if anything changed.
+// incompleteChanged looks which kinds are incomplete. Owners that are ending wait for them, and are
+// marked if anything changed.
 func (g *Graph) incompleteChanged() {
-	incomplete, listing := 0, 0
-	for i := range g.slots {
-		if g.slots[i].incomplete() {
-			incomplete++
-		}
-		if g.slots[i].listing() {
-			listing++
-		}
-	}
-	state := g.describeIncomplete()
-	if state != g.incompleteState {
-		g.incompleteState, g.incomplete = state, incomplete
+	before := g.incompleteState
+	g.incompleteState = "?"
+	if g.incompleteState = g.kindsThat(func(*slot) bool { return true }); g.incompleteState != before {
 		for _, id := range slices.Sorted(maps.Keys(g.ending)) {
 			g.mark(id)
 		}
 	}
-	if g.rewound != "" && listing == 0 {
+	if g.rewound != "" && !slices.ContainsFunc(g.slots, func(s slot) bool { return s.listing() }) {
 		g.relisted()
 	}
-}
-
-// describeIncomplete returns a fingerprint of the incomplete kinds: which, why, and for which
-// owners.
-func (g *Graph) describeIncomplete() string {
-	var b strings.Builder
-	for i := range g.slots {
-		if s := &g.slots[i]; s.incomplete() {
-			b.WriteString(s.missing())
-			b.WriteByte(byte('0' + s.state))
-			if s.Namespaced {
-				b.WriteByte('n')
-			}
-		}
-	}
-	return b.String()
 }

@@ -2,22 +2,19 @@ package graph
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-func (g *Graph) listBegins(kind schema.GroupResource) {
-	s := &g.slots[g.slotOf(kind)]
-	s.epoch++
-}
+func (ev ListBegins) apply(g *Graph) { g.slots[g.slotOf(ev.Kind)].epoch++ }
 
-// listEnds removes what the list did not show. Claims that only a lookup found present are asked
+// apply removes what the list did not show. Claims that only a lookup found present are asked
 // again: the owner may have gone between the lookup and the list.
-func (g *Graph) listEnds(kind schema.GroupResource) {
-	slotID := g.slotOf(kind)
+func (ev ListEnds) apply(g *Graph) {
+	slotID := g.slotOf(ev.Kind)
 	s := &g.slots[slotID]
 	if s.state == Unwatched {
 		return
 	}
 	s.state, s.reason = Synced, ""
 	s.lists++
-	g.showDependents(slotID)
+	s.hidden = nil
 	g.sweep(slotID, func(n *node) bool { return n.epoch != s.epoch }, g.unlist)
 	g.claims.each(func(id uint32, c *claim) {
 		if c.looked == lookedPresent && g.typeInfos[c.typ].slot == slotID {
@@ -29,8 +26,8 @@ func (g *Graph) listEnds(kind schema.GroupResource) {
 
 // sweep calls lose for each node of a kind for which gone returns true.
 func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)) {
-	for id := uint32(1); id < g.nodes.next; id++ {
-		if n := g.nodes.at(id); n.slot == slotID && n.entry != 0 && gone(n) {
+	for id, n := range g.all() {
+		if n.slot == slotID && gone(n) {
 			lose(id)
 		}
 	}
@@ -40,7 +37,7 @@ func (g *Graph) sweep(slotID uint32, gone func(*node) bool, lose func(id uint32)
 // known to be gone.
 func (g *Graph) unlist(id uint32) {
 	if n := g.nodes.at(id); g.slots[n.slot].GroupResource() == definitions {
-		g.showDependents(g.slotIDs[schema.ParseGroupResource(n.name)])
+		g.slots[g.slotIDs[schema.ParseGroupResource(n.name)]].hidden = nil
 	}
 	g.lose(id)
 }
@@ -55,14 +52,14 @@ func (g *Graph) lose(id uint32) {
 	g.remove(id)
 }
 
-func (g *Graph) unlisted(ev Unlisted) {
-	if id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID)); id != 0 {
+func (ev Unlisted) apply(g *Graph) {
+	if id := g.nodeIn(ev.Kind, ev.UID); id != 0 {
 		g.unlist(id)
 		g.incompleteChanged()
 	}
 }
 
-func (g *Graph) listFailed(ev ListFailed) {
+func (ev ListFailed) apply(g *Graph) {
 	s := &g.slots[g.slotOf(ev.Kind)]
 	if s.state == Synced || s.state == Behind || s.state == Unwatched {
 		return
@@ -74,7 +71,7 @@ func (g *Graph) listFailed(ev ListFailed) {
 	g.incompleteChanged()
 }
 
-func (g *Graph) listSlow(ev ListSlow) {
+func (ev ListSlow) apply(g *Graph) {
 	s := &g.slots[g.slotOf(ev.Kind)]
 	if s.state != Listing {
 		return
@@ -83,7 +80,7 @@ func (g *Graph) listSlow(ev ListSlow) {
 	g.incompleteChanged()
 }
 
-func (g *Graph) fellBehind(ev FellBehind) {
+func (ev FellBehind) apply(g *Graph) {
 	s := &g.slots[g.slotOf(ev.Kind)]
 	if s.state == Synced || s.state == Behind {
 		s.state, s.reason = Behind, ev.Reason
@@ -91,8 +88,8 @@ func (g *Graph) fellBehind(ev FellBehind) {
 	}
 }
 
-func (g *Graph) stopped(kind schema.GroupResource) {
-	slotID := g.slotOf(kind)
+func (ev Stopped) apply(g *Graph) {
+	slotID := g.slotOf(ev.Kind)
 	s := &g.slots[slotID]
 	g.hideDependents(slotID)
 	g.sweep(slotID, func(*node) bool { return true }, g.lose)

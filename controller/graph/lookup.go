@@ -46,13 +46,8 @@ func (g *Graph) claimValue(id uint32) Claim {
 // alike calls f for every claim that a lookup of v answers, too: same uid, same kind in any
 // version, same place.
 func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
-	entryID := g.find(v.UID)
-	if entryID == 0 {
-		return
-	}
 	slotID := g.slotIDs[v.Resource]
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		c := g.claims.at(id)
+	for id, c := range g.claimsOn(g.find(v.UID)) {
 		t := g.typeInfos[c.typ]
 		if c.name == v.Name && t.slot == slotID && t.served && !t.ambiguous &&
 			(!v.Namespaced || g.namespaces.val(c.namespace) == v.Namespace) {
@@ -61,20 +56,20 @@ func (g *Graph) alike(v Claim, f func(id uint32, c *claim)) {
 	}
 }
 
-func (g *Graph) lookupStarted(v Claim) {
-	if v.History != g.history {
+func (ev LookupStarted) apply(g *Graph) {
+	if ev.Claim.History != g.history {
 		return
 	}
-	g.alike(v, func(id uint32, c *claim) {
+	g.alike(ev.Claim, func(id uint32, c *claim) {
 		if c.looked == lookedNot {
 			g.changeClaim(id, func(c *claim) { c.looked = lookedNow })
 		}
 	})
 }
 
-// answer applies the answer to a lookup. A deletion that the watch has shown meanwhile is final.
+// apply takes in the answer to a lookup. A deletion that the watch has shown meanwhile is final.
 // That an owner was present before the last list says nothing about now.
-func (g *Graph) answer(ev LookupAnswered) {
+func (ev LookupAnswered) apply(g *Graph) {
 	if ev.Claim.History != g.history {
 		return // of another history
 	}
@@ -106,10 +101,10 @@ func (g *Graph) answer(ev LookupAnswered) {
 	})
 }
 
-// recheck begins a round: failed lookups, and owners that only a lookup found, are asked again.
+// apply begins a round: failed lookups, and owners that only a lookup found, are asked again.
 // That includes kinds that are watched: the watch may have shown the owner come and go before the
 // answer arrived, when no reference made the claim.
-func (g *Graph) recheck(round uint64) {
+func (ev Recheck) apply(g *Graph) {
 	agenda := &g.claims.agenda
 	for _, id := range agenda.next(
 		func(id uint32) bool { due := g.claims.at(id).due; return due != 0 && due <= agenda.round },
@@ -119,7 +114,7 @@ func (g *Graph) recheck(round uint64) {
 			g.forgetLookup(id)
 		}
 	}
-	if round%64 == 0 {
+	if ev.Round%64 == 0 {
 		g.giveUpAccepted()
 	}
 }

@@ -23,13 +23,10 @@ type Seen struct {
 // Absent is certain: the watch showed the deletion, or a live read did for a reference with the
 // same meaning.
 func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
-	entryID := g.find(ref.UID)
-	if entryID != 0 {
-		if id := g.bestMatch(entryID, ref); id != 0 {
-			n := g.nodes.at(id)
-			s := &g.slots[n.slot]
-			return Seen{Present, schema.GroupKind{Group: s.Group, Kind: s.Kind}, g.namespaces.val(n.namespace), n.name}
-		}
+	if id := g.bestMatch(ref); id != 0 {
+		n := g.nodes.at(id)
+		s := &g.slots[n.slot]
+		return Seen{Present, schema.GroupKind{Group: s.Group, Kind: s.Kind}, g.namespaces.val(n.namespace), n.name}
 	}
 	if g.recentlyDeleted.has(ref.UID) {
 		return Seen{Answer: Absent}
@@ -49,17 +46,10 @@ func (g *Graph) Owner(ref metav1.OwnerReference, namespace string) Seen {
 	return seen
 }
 
-// bestMatch returns the node of an entry that is most like what a reference says; 0 if there is
-// none.
-func (g *Graph) bestMatch(entryID uint32, ref metav1.OwnerReference) uint32 {
+// bestMatch returns the node that is most like what a reference says; 0 if there is none.
+func (g *Graph) bestMatch(ref metav1.OwnerReference) uint32 {
 	t := g.resolved[typeKey{ref.APIVersion, ref.Kind}]
-	first := g.entries.at(entryID).node
-	for id := first; id != 0; id = g.next(id) {
-		if g.nodes.at(id).slot == t.slot {
-			return id
-		}
-	}
-	return first
+	return cmp.Or(g.nodeOf(t.slot, g.find(ref.UID)), g.newest(ref.UID))
 }
 
 // Depends reports whether an object depends on another, directly or through others. Only references

@@ -12,16 +12,7 @@ func (g *Graph) Contradicts(o *Object) string {
 	if slot, went := g.recentlyDeleted.slotOf(o.UID); went && slot == g.slotIDs[o.Kind] {
 		return fmt.Sprintf("%s is there again after its deletion was seen, under the same uid", nsName(o.Namespace, o.Name))
 	}
-	entryID := g.find(o.UID)
-	slotID := g.slotIDs[o.Kind]
-	if entryID == 0 || slotID == 0 {
-		return ""
-	}
-	id := g.nodeOf(slotID, entryID)
-	if id == 0 {
-		return ""
-	}
-	seen := g.nodes.at(id).version
+	seen := g.nodes.at(g.nodeIn(o.Kind, o.UID)).version
 	version, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil || seen <= version {
 		return ""

@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -90,25 +90,15 @@ func (g *Graph) component(start uint32, pass func(uint32) bool) (members map[uin
 // leads reports whether a node is the one in its cycle that is to unblock: the one with the lowest
 // uid. One is enough, and it must not depend on who asks.
 func (g *Graph) leads(id uint32, members map[uint32]bool) bool {
+	own := g.nodes.at(id)
+	uid := g.uidOf(own.entry)
 	for m := range members {
-		if m != id && g.less(m, id) {
-			return false
+		n := g.nodes.at(m)
+		if cmp.Or(cmp.Compare(g.uidOf(n.entry), uid), cmp.Compare(n.slot, own.slot)) < 0 {
+			return false // one uid may stand under two kinds
 		}
 	}
 	return true
-}
-
-func (g *Graph) less(a, b uint32) bool {
-	na, nb := g.nodes.at(a), g.nodes.at(b)
-	if len(g.nonCanonicalUIDs) == 0 {
-		ka, kb := g.entries.at(na.entry).key, g.entries.at(nb.entry).key
-		if c := bytes.Compare(ka[:], kb[:]); c != 0 {
-			return c < 0
-		}
-	} else if ua, ub := g.uidOf(na.entry), g.uidOf(nb.entry); ua != ub {
-		return ua < ub
-	}
-	return na.slot < nb.slot // one uid under two kinds
 }
 
 // markCycle marks everything that could wait in a cycle through a node. It is called before and

@@ -79,8 +79,7 @@ func (g *Graph) EndedOwners(enough, most int) []EndedOwner {
 // referencesTo counts the references to an owner of a kind, and reports whether an edit has written
 // one since the owner was last known to be there.
 func (g *Graph) referencesTo(entryID, slotID uint32) (n int, byEdit bool) {
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		c := g.claims.at(id)
+	for _, c := range g.claimsOn(entryID) {
 		if g.typeInfos[c.typ].slot != slotID {
 			continue
 		}
@@ -92,9 +91,9 @@ func (g *Graph) referencesTo(entryID, slotID uint32) (n int, byEdit bool) {
 	return n, byEdit
 }
 
-// remember notes that a process before this one saw an owner deleted. That counts once a read finds
+// apply notes that a process before this one saw an owner deleted. That counts once a read finds
 // no owner, and only if references to it are no more than were recorded and none was edited since.
-func (g *Graph) remember(ev Remembered) {
+func (ev Remembered) apply(g *Graph) {
 	slotID, entryID := g.slotIDs[ev.Kind], g.find(ev.UID)
 	if slotID == 0 || entryID == 0 || g.nodeOf(slotID, entryID) != 0 {
 		return
@@ -103,8 +102,7 @@ func (g *Graph) remember(ev Remembered) {
 		return
 	}
 	g.remembered.add(slotID, ev.UID)
-	for id := g.entries.at(entryID).claim; id != 0; id = g.claims.at(id).next {
-		c := g.claims.at(id)
+	for id, c := range g.claimsOn(entryID) {
 		if g.typeInfos[c.typ].slot != slotID {
 			continue
 		}

@@ -1,26 +1,20 @@
 package graph
 
-import (
-	"cmp"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import "cmp"
 
 // History returns how often the API server's history has gone back.
 func (g *Graph) History() uint32 { return g.history }
 
-// rewind forgets everything that was seen. Until every kind has been listed again, only lookups are
+// apply forgets everything that was seen. Until every kind has been listed again, only lookups are
 // made.
-func (g *Graph) rewind(reason string) {
-	for id := uint32(1); id < g.nodes.next; id++ {
-		if g.nodes.at(id).entry != 0 {
-			g.remove(id)
-		}
+func (ev Rewound) apply(g *Graph) {
+	for id := range g.all() {
+		g.remove(id)
 	}
 	g.orphaned, g.recentlyDeleted, g.remembered = newTombstones(maxOrphaned), newTombstones(maxRecentlyDeleted),
 		newTombstones(MostRemembered)
 	g.history++
-	g.rewound = cmp.Or(reason, "the API server's history went back")
+	g.rewound = cmp.Or(ev.Reason, "the API server's history went back")
 	for i := range g.slots {
 		s := &g.slots[i]
 		if s.state == Unwatched {
@@ -34,11 +28,11 @@ func (g *Graph) rewind(reason string) {
 	g.incompleteChanged()
 }
 
-// rewindKind forgets which owners of one kind are absent, and all lookups under way: an answer may
+// apply forgets which owners of one kind are absent, and all lookups under way: an answer may
 // be of the old storage. It does not forget which owners orphaned their dependents, or these would
 // be collected if the owner is not there again.
-func (g *Graph) rewindKind(kind schema.GroupResource) {
-	slotID := g.slotOf(kind)
+func (ev KindRewound) apply(g *Graph) {
+	slotID := g.slotOf(ev.Kind)
 	g.history++
 	g.recentlyDeleted, g.remembered = newTombstones(maxRecentlyDeleted), newTombstones(MostRemembered)
 	g.claims.each(func(id uint32, c *claim) {
@@ -52,8 +46,8 @@ func (g *Graph) rewindKind(kind schema.GroupResource) {
 // relisted ends a rewind: everything is decided again.
 func (g *Graph) relisted() {
 	g.rewound = ""
-	for id := uint32(1); id < g.nodes.next; id++ {
-		if n := g.nodes.at(id); n.entry != 0 && !g.quiet(n) {
+	for id, n := range g.all() {
+		if !g.quiet(n) {
 			g.mark(id)
 		}
 	}

@@ -12,10 +12,10 @@ type ruling struct {
 	propagation metav1.DeletionPropagation
 }
 
-// rule applies a ruling. One about an object that is not terminating, or does not carry the
+// apply takes in a ruling. One about an object that is not terminating, or does not carry the
 // finalizer, is late and ignored: each version of such an object is ruled anew.
-func (g *Graph) rule(ev Ruled) {
-	id := g.nodeOf(g.slotIDs[ev.Kind], g.find(ev.UID))
+func (ev Ruled) apply(g *Graph) {
+	id := g.nodeIn(ev.Kind, ev.UID)
 	if id == 0 {
 		return
 	}
@@ -41,16 +41,15 @@ func (g *Graph) rule(ev Ruled) {
 	g.mark(id)
 }
 
-// holds stores which finalizer holds foreground deletions until they are ruled, and judges all that
+// apply stores which finalizer holds foreground deletions until they are ruled, and judges all that
 // is being deleted again.
-func (g *Graph) holds(finalizer string) {
-	if g.holder == finalizer {
+func (ev Holds) apply(g *Graph) {
+	if g.holder == ev.Finalizer {
 		return
 	}
-	g.holder = finalizer
-	for id := uint32(1); id < g.nodes.next; id++ {
-		n := g.nodes.at(id)
-		if n.entry != 0 && n.flags&deleting != 0 && g.setEnding(id, g.finalizersOf(n), true, true) {
+	g.holder = ev.Finalizer
+	for id, n := range g.all() {
+		if n.flags&deleting != 0 && g.setEnding(id, g.finalizersOf(n), true, true) {
 			g.rejudgeEntry(n.entry)
 			g.mark(id)
 		}
@@ -113,7 +112,7 @@ func (g *Graph) endingFlags(id uint32, finalizers []string, isDeleting bool) (no
 // Awaits reports whether an object, as it was read live, waits for its dependents: it is being
 // deleted foreground, by its own finalizers or by a ruling.
 func (g *Graph) Awaits(live *Object) bool {
-	r := g.rulings[g.nodeOf(g.slotIDs[live.Kind], g.find(live.UID))]
+	r := g.rulings[g.nodeIn(live.Kind, live.UID)]
 	if !slices.Contains(live.Finalizers, r.finalizer) {
 		r = ruling{}
 	}

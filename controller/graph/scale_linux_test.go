@@ -55,7 +55,7 @@ type measure struct {
 	t        *testing.T
 	g        *graph.Graph
 	branches int
-	told     []graph.Handle
+	told     []types.UID
 
 	objects                    int
 	heap, rss                  int64
@@ -111,7 +111,7 @@ func weight(t *testing.T) (heap, rss int64) {
 	return heap, pages * int64(os.Getpagesize())
 }
 
-func (m *measure) apply(ev graph.Event) { m.told = m.g.ApplyTo(m.told[:0], ev) }
+func (m *measure) apply(ev graph.Event) { m.told = m.g.Apply(ev) }
 
 // show shows branches, in batches, each object as version says.
 func (m *measure) show(s *spent, from, to, step int, version func(o *graph.Object)) {
@@ -199,8 +199,8 @@ func (m *measure) cascade(dependents int) {
 		m.apply(graph.Gone{Kind: owner.Kind, UID: owner.UID})
 		m.told100k = time.Since(start)
 		deletes := 0
-		for _, h := range m.told {
-			if m.g.DecideAt(h).Verb == graph.Delete {
+		for _, uid := range m.told {
+			if m.g.Decide(uid).Verb == graph.Delete {
 				deletes++
 			}
 		}

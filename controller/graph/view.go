@@ -47,23 +47,17 @@ func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
 	return views, 0
 }
 
-func (g *Graph) view(id uint32) (v View) {
-	g.viewInto(id, &v)
-	return v
-}
-
-// viewInto fills a view, whose Owners it overwrites.
-func (g *Graph) viewInto(id uint32, v *View) {
+func (g *Graph) view(id uint32) View {
 	n := g.nodes.at(id)
 	s := &g.slots[n.slot]
-	owners := v.Owners[:0]
-	if cap(owners) < len(n.owners) {
+	var owners []OwnerView
+	if len(n.owners) > 0 {
 		owners = make([]OwnerView, 0, len(n.owners))
 	}
 	for _, e := range n.owners {
 		owners = append(owners, OwnerView{g.reference(e), g.claims.at(e.claim).verdict.String()})
 	}
-	*v = View{
+	return View{
 		Ref: g.refOf(id), Group: s.Group, Version: s.Version, KindName: s.Kind,
 		Deleting: n.flags&deleting != 0, Foreground: n.flags&foreground != 0,
 		Orphaning: n.flags&orphan != 0, Accepted: n.flags&accepted != 0,
@@ -75,10 +69,8 @@ func (g *Graph) viewInto(id uint32, v *View) {
 // UIDs returns the uid of every object.
 func (g *Graph) UIDs() []types.UID {
 	uids := make([]types.UID, 0, g.nodes.used)
-	for id := uint32(1); id < g.nodes.next; id++ {
-		if n := g.nodes.at(id); n.entry != 0 {
-			uids = append(uids, g.uidOf(n.entry))
-		}
+	for _, n := range g.all() {
+		uids = append(uids, g.uidOf(n.entry))
 	}
 	return uids
 }
@@ -163,7 +155,7 @@ func (g *Graph) Ending(most int) (all []Ending) {
 // Shows reports whether the graph has an object exactly like this, its resourceVersion aside: a
 // decision about the one is then a decision about the other.
 func (g *Graph) Shows(o *Object) bool {
-	id := g.nodeOf(g.slotIDs[o.Kind], g.find(o.UID))
+	id := g.nodeIn(o.Kind, o.UID)
 	if id == 0 {
 		return false
 	}
