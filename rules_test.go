@@ -25,7 +25,7 @@ const module = "github.com/weir-dev/weir/"
 // direction is main → cmd → the edges → the pure packages → the API types; there is no way back.
 var allowed = map[string][]string{
 	"":                 {"cmd"},
-	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/requested", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
+	"cmd":              {"controller", "controller/beside", "controller/brake", "internal/tools/doctor", "controller/enforce", "controller/events", "controller/leases", "internal/tools/release", "controller/words", "internal/tools/shadow/report", "internal/version", "webhook", "certs", "policies", "policies/casefile", "policies/live", "policies/v1beta1"},
 	"ask":              {"ask/page", "ask/insight", "internal/tools/shadow/report", "internal/version", "ask/snapshot", "controller/words", "policies/v1beta1", "archive", "archive/restore", "ask/undo"},
 	"archive/restore":  {"policies/v1beta1"},
 	"ask/undo":         {"archive/restore", "controller/kinds", "policies/v1beta1"},
@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"cmd/kubectl-weir": {"ask"},
 	"cmd/reference":    {"cmd", "ask"},
 	"controller": {"archive", "controller/undo", "controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
-		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "internal/tools/shadow", "policies", "policies/live"},
+		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "internal/tools/shadow", "policies", "policies/live"},
 	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "policies", "policies/v1beta1"},
 	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1beta1"},
 	"controller/collect":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words"},
@@ -47,7 +47,6 @@ var allowed = map[string][]string{
 		"controller/undo", "controller/words", "policies", "policies/live", "policies/v1beta1"},
 	"internal/tools/release":       {"controller/graph", "controller/kinds", "controller/request", "policies", "policies/finalizers", "policies/v1beta1"},
 	"controller/request":           {"controller/follow", "controller/graph", "controller/kinds", "controller/metaonly", "controller/words", "policies/v1beta1"},
-	"controller/requested":         {"controller/graph", "controller/words"},
 	"controller/undo":              {"archive", "controller/await", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request", "controller/words", "policies", "policies/v1beta1"},
 	"controller/graph":             {"controller/words"},
 	"ask/insight":                  {"archive/restore", "controller/graph", "controller/words", "policies/v1beta1"},

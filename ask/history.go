@@ -121,12 +121,6 @@ func (a *asking) cascades(ctx context.Context, namespace string) (all []corev1.E
 	if err != nil {
 		return nil, err
 	}
-	for _, reason := range []string{v1beta1.ReasonCascade, v1beta1.ReasonRequested} {
-		events, _, err := eventsOf(ctx, client, namespace, "reason="+reason, math.MaxInt)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, events...)
-	}
-	return all, nil
+	all, _, err = eventsOf(ctx, client, namespace, "reason="+v1beta1.ReasonCascade, math.MaxInt)
+	return all, err
 }

@@ -86,7 +86,7 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 		return err
 	}
 	if source != nil && server != nil {
-		ctx, err = server.serve(ctx, m, b, c.Facts(), c.Requests(), c.Guard(), f.canaryNamespace(), source, token)
+		ctx, err = server.serve(ctx, m, b, c.Facts(), c.Guard(), f.canaryNamespace(), source, token)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/weir-dev/weir/controller"
 	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/webhook"
 )
@@ -111,7 +110,7 @@ func allMetrics() ([]metric, error) {
 				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
 			}
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
-			return errors.Join(followed, err, reg.Register(expiryOf(serving{})), reg.Register(requested.New(nil)), reg.Register(buildInfo("webhook")))
+			return errors.Join(followed, err, reg.Register(expiryOf(serving{})), reg.Register(buildInfo("webhook")))
 		}},
 	} {
 		var seen registered

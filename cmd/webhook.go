@@ -19,7 +19,6 @@ import (
 
 	"github.com/weir-dev/weir/certs"
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/webhook"
@@ -142,7 +141,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	// is trusted everywhere.
 	trust := once(trusted(b.config, source, token.Takes, b.log)) //nolint:contextcheck // a probe has a time of its own
 	m.ready("trust", trust)
-	ctx, err = f.serve(ctx, m, b, c.Facts(), c.Requests(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
 	}
@@ -220,23 +219,21 @@ const endTime = 30 * time.Second
 // ends, which is --shutdown-delay after ctx: until then the server still answers, but is not ready.
 // canary is the namespace of the canary, which tells who collects; "" if that is not watched.
 func (f *serverFlags) serve(
-	ctx context.Context, m *management, b *begun, facts policies.Facts, requests *requested.Record, guard webhook.Brake,
-	canary string, source certs.Source, token *certs.Token,
+	ctx context.Context, m *management, b *begun, facts policies.Facts, guard webhook.Brake, canary string, source certs.Source, token *certs.Token,
 ) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
 		return nil, err
 	}
-	tell, record, err := webhookEvents(b.config, requests)
+	tell, record, err := webhookEvents(b.config)
 	if err != nil {
 		return nil, err
 	}
 	m.follow("events", record)
-	m.follow("requests", requests.Run)
 	handler, err := webhook.New(webhook.Options{
 		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes,
 		Sealed: token.Sealed, Seal: token.Seal, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell,
-		Saw: requests.Saw, Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Registry: metrics.Registry, Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)
@@ -259,7 +256,7 @@ func (f *serverFlags) serve(
 		_, err := source.GetCertificate(nil)
 		return err
 	})
-	if err := errors.Join(metrics.Registry.Register(expiryOf(source)), metrics.Registry.Register(requests)); err != nil {
+	if err := metrics.Registry.Register(expiryOf(source)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if err := tellBuild("webhook"); err != nil {

@@ -11,25 +11,22 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/events"
-	"github.com/weir-dev/weir/controller/requested"
 )
 
-// webhookEvents records the Events of the webhook, about policies that could not be judged and
-// objects whose deletion was requested. tell queues an Event, or drops it if the queue is full. run
-// sends the queue until its context ends. A repeated Event is counted in the first.
-func webhookEvents(
-	config *rest.Config, requests *requested.Record,
-) (tell func(policy map[string]any, message string), run func(context.Context) error, err error) {
+// webhookEvents records the Events of the webhook, about policies that could not be judged. tell
+// queues an Event, or drops it if the queue is full. run sends the queue until its context ends. A
+// repeated Event is counted in the first.
+func webhookEvents(config *rest.Config) (
+	tell func(policy map[string]any, message string), run func(context.Context) error, err error,
+) {
 	config = rest.CopyConfig(config)
-	// Reviews have a rate limit of their own.
-	config.RateLimiter, config.QPS, config.Burst = nil, requested.EventsASecond, 2*requested.EventsASecond
+	config.RateLimiter = nil // reviews have a rate limit of their own
 	core, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make an events client: %w", err)
 	}
 	queue := record.NewBroadcaster()
 	reporter := events.New(queue.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"}), nil)
-	requests.Tell(reporter.Requested)
 	tell = func(policy map[string]any, message string) {
 		reporter.Policy(policy, corev1.EventTypeWarning, events.ReasonPolicyError, message)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -17,7 +16,6 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
-	"github.com/weir-dev/weir/controller/requested"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 )
@@ -29,7 +27,6 @@ type Following struct {
 	watcher   *follow.Watcher
 	requester *request.Client
 	limiter   *request.Limiter
-	requests  *requested.Record
 	clients   clients
 }
 
@@ -87,7 +84,6 @@ func NewFollowing(o Options) (*Following, error) {
 		o.Registry = prometheus.NewRegistry()
 	}
 	f := &Following{options: o, store: follow.NewStore(), limiter: request.NewLimiter(request.DefaultConcurrency)}
-	f.requests = requested.New(f.store.Find)
 	var err error
 	if f.clients, err = newClients(o.Config, o.Shadow); err != nil {
 		return nil, fmt.Errorf("follow a cluster: %w", err)
@@ -153,19 +149,12 @@ func (f *Following) NewBrake(o brake.Options) *brake.Brake {
 	return b
 }
 
-// Requests returns the record of who requested deletions. A webhook fills it.
-func (f *Following) Requests() *requested.Record { return f.requests }
-
 // listen connects the parts that hear of the cluster in every process.
 func (f *Following) listen() {
 	if f.options.Policies != nil {
 		f.watcher.Listen(follow.Listener{Rewound: f.options.Policies.Rewound})
 	}
-	f.watcher.Listen(follow.Listener{
-		Served:      f.requester.Serve,
-		Terminating: func(m *metav1.PartialObjectMetadata) { f.requests.Deleted(m.UID) },
-		Going:       f.requests.Deleted,
-	})
+	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
 }
 
 // showLeases shows the leader's Lease, if there is one, what a watch shows.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -41,49 +40,6 @@ func followed(t *testing.T, before func(*controller.Following), test func(c *clu
 		cancel()
 		wg.Wait()
 	})
-}
-
-// TestWhoDeletedIsToldWhenTheDeleteIsSeen: a review shows that a client wants to delete, and the
-// watch that it did. Also where a brake listens, which is made after the graph.
-func TestWhoDeletedIsToldWhenTheDeleteIsSeen(t *testing.T) {
-	for name, c := range map[string]struct {
-		braked bool
-		then   func(c *clustertest.Cluster)
-		told   []string
-	}{
-		"it is gone":                      {false, func(c *clustertest.Cluster) { c.API.Remove("configmaps/shop/owner") }, []string{"owner"}},
-		"it is gone, and a brake listens": {true, func(c *clustertest.Cluster) { c.API.Remove("configmaps/shop/owner") }, []string{"owner"}},
-		"it terminates": {false, func(c *clustertest.Cluster) {
-			c.API.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: owner, finalizers: [example.com/hold], deletionTimestamp: '2000-01-01T00:00:00Z'}}")
-		}, []string{"owner"}},
-		"the request was refused by another webhook": {false, func(*clustertest.Cluster) {}, nil},
-		"another object is gone":                     {false, func(c *clustertest.Cluster) { c.API.Remove("pods/shop/p0") }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			listen := func(f *controller.Following) {
-				if c.braked {
-					f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Registry: prometheus.NewRegistry()})
-				}
-			}
-			followed(t, listen, func(cl *clustertest.Cluster, f *controller.Following) {
-				cl.Fill("v1", "configmaps", "ConfigMap", "shop", "owner")
-				ownedPod(cl, "p0", "owner")
-				ownedPod(cl, "p1", "owner")
-				var told []string
-				f.Requests().Tell(func(v graph.View, _ string) { told = append(told, v.Name) })
-				cl.Pass(5 * time.Second)
-				if err := f.Ready(); err != nil {
-					t.Fatal(err)
-				}
-				f.Requests().Saw("uid-owner", "ada", "background")
-				c.then(cl)
-				cl.Pass(time.Second)
-				if diff := cmp.Diff(c.told, told); diff != "" {
-					t.Errorf("told (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
 }
 
 // TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor, and says of objects until then that

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/weir-dev/weir/policies"
@@ -58,8 +56,6 @@ type judge struct {
 	log       *sayer
 	sealed    func(text, seal string) bool
 	seal      func(text string) (string, bool)
-	// saw is called for deletes that are let through. It may be nil.
-	saw func(uid types.UID, user, how string)
 }
 
 func (j *judge) answer(ctx context.Context, asked policies.Webhook, q policies.Question) answer {
@@ -121,31 +117,7 @@ func (j *judge) judge(ctx context.Context, asked policies.Webhook, q policies.Qu
 	if !d.Allowed {
 		return refused(d, wait)
 	}
-	j.tell(asked, &q, d)
 	return allowed(d)
-}
-
-// tell reports a DELETE that is let through.
-func (j *judge) tell(asked policies.Webhook, q *policies.Question, d policies.Decision) {
-	uid := finalizers.MetaOf(q.OldObject).UID
-	if j.saw == nil || asked != policies.WebhookDelete || q.Operation != policies.Delete ||
-		q.Subresource != "" || q.DryRun || uid == "" {
-		return
-	}
-	how := "propagation by default"
-	if p, _ := q.Options["propagationPolicy"].(string); slices.Contains(propagations, p) {
-		how = "propagation " + p
-	}
-	if d.By != "" {
-		how += fmt.Sprintf("; policy %s: %s", d.By, d.Propagation)
-	}
-	j.saw(uid, q.User.Name, how)
-}
-
-// propagations are those that a request can ask for.
-var propagations = []string{
-	string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationBackground),
-	string(metav1.DeletePropagationOrphan),
 }
 
 // namespace returns a Namespace, nil if there is none. One that was not seen yet is read, at the

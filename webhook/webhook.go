@@ -23,7 +23,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/policies"
@@ -68,10 +67,7 @@ type Options struct {
 	ArmingWindow time.Duration
 	// Tell is called when a policy could not be judged, at most once a minute for each. It must not
 	// block, and may be nil.
-	Tell func(policy map[string]any, message string)
-	// Saw gets each DELETE that is let through, with its user and how it is carried out. Whether it
-	// has an effect is not known by then. It must not block, and may be nil.
-	Saw      func(uid types.UID, user, how string)
+	Tell     func(policy map[string]any, message string)
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
@@ -107,7 +103,7 @@ func New(o Options) (http.Handler, error) {
 	j := &judge{
 		policies: o.Policies, facts: o.Facts, access: access, collector: newCollector(o.Collector, log), arm: arm,
 		pace: pace, metrics: m, blames: newBlamer(o.Tell, o.Policies.Object), log: log,
-		sealed: o.Sealed, seal: o.Seal, saw: o.Saw,
+		sealed: o.Sealed, seal: o.Seal,
 	}
 	in := newIntake(func(p policies.Part) bool { return o.Policies.Set().Refuses(p) })
 	return router(func(asked policies.Webhook) reviewer {

@@ -19,7 +19,7 @@ import (
 )
 
 // Cascade is what Weir has recorded about an object that was deleted: what was collected because of
-// it, and who requested the delete.
+// it.
 type Cascade struct {
 	// Kind, Namespace, Name and UID are those of the object that was deleted first.
 	Kind      string    `json:"kind"`
@@ -27,10 +27,7 @@ type Cascade struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 	At        time.Time `json:"at"`
-	// What says what was collected; empty if the controller recorded nothing. Requested is what the
-	// webhook saw of the request.
-	What      string `json:"what,omitempty"`
-	Requested string `json:"requested,omitempty"`
+	What      string    `json:"what,omitempty"` // what was collected
 	// Collected are the first of the objects that were collected.
 	Collected []Object `json:"collected,omitempty"`
 
@@ -45,27 +42,15 @@ const component = "weir"
 // the last counts.
 func History(events []corev1.Event) []Cascade {
 	byUID := map[types.UID]*Cascade{}
-	told := map[types.UID]time.Time{} // the times of the last Events of the controller, and below of the webhook
-	asked := map[types.UID]time.Time{}
 	for i := range events {
 		e := &events[i]
 		on, at := &e.InvolvedObject, e.LastTimestamp.Time
-		if e.Source.Component != component || e.Reason != v1beta1.ReasonCascade && e.Reason != v1beta1.ReasonRequested {
+		if e.Source.Component != component || e.Reason != v1beta1.ReasonCascade {
 			continue
 		}
-		c := byUID[on.UID]
-		if c == nil {
-			c = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID}
-			byUID[on.UID] = c
-		}
-		c.At = later(c.At, at)
-		switch before, ok := told[on.UID]; {
-		case e.Reason == v1beta1.ReasonRequested:
-			if last, ok := asked[on.UID]; !ok || last.Before(at) {
-				asked[on.UID], c.Requested = at, e.Message
-			}
-		case !ok || before.Before(at):
-			told[on.UID], c.What, c.Collected = at, e.Message, collectedOf(e)
+		if last := byUID[on.UID]; last == nil || last.At.Before(at) {
+			byUID[on.UID] = &Cascade{Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, UID: on.UID,
+				At: at, What: e.Message, Collected: collectedOf(e)}
 		}
 	}
 	out := make([]Cascade, 0, len(byUID))
@@ -74,13 +59,6 @@ func History(events []corev1.Event) []Cascade {
 	}
 	slices.SortFunc(out, func(a, b Cascade) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.UID, b.UID)) })
 	return out
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // collectedOf returns the objects in the annotation of an Event, or nil if Weir did not write it.
@@ -150,8 +128,7 @@ func (c *Cascade) root() string { return named(c.Kind, c.Namespace, c.Name) }
 
 // said is the record in one line.
 func (c *Cascade) said() string {
-	return words.Printable(strings.Join(slices.DeleteFunc([]string{c.Requested, c.What},
-		func(s string) bool { return s == "" }), "; "))
+	return words.Printable(c.What)
 }
 
 // DrawHistory writes cascades. Unless Full, it writes the last ones only.

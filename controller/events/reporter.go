@@ -34,7 +34,6 @@ const (
 	ReasonNotEnforced      = "NotEnforced"
 	ReasonKept             = v1beta1.ReasonKept
 	ReasonCascade          = v1beta1.ReasonCascade
-	ReasonRequested        = v1beta1.ReasonRequested
 	ReasonOtherCollector   = "OtherCollector"
 	ReasonPolicyError      = v1beta1.ReasonPolicyError
 
@@ -231,15 +230,6 @@ func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 // Drained says on a namespace, which may be gone, what was deleted with it.
 func (r *Reporter) Drained(namespace graph.Ref, text string) {
 	r.tell(r.object(namespace), ReasonCascade, text)
-}
-
-// Requested says on a deleted object whose request that was, as a webhook saw it.
-func (r *Reporter) Requested(v graph.View, text string) {
-	gvk := schema.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: v.KindName}
-	on := &corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: v.Namespace, Name: v.Name, UID: v.UID,
-	}
-	r.tell(on, ReasonRequested, text)
 }
 
 // Policy says something about a policy, on the policy.

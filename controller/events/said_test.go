@@ -179,7 +179,6 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 	onPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: "u",
 		ResourceVersion: "7"}
 	// in the version in which it was, whatever is served now
-	view := graph.View{Ref: pod, Group: "apps", Version: "v1beta1", KindName: "ReplicaSet"}
 	policy := map[string]any{"apiVersion": "weir.dev/v1beta1", "kind": "DrainPolicy",
 		"metadata": map[string]any{"name": "a", "uid": "p"}}
 	for name, c := range map[string]struct {
@@ -198,10 +197,6 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 		}, "Warning OtherCollector Pod/web shop: both", onPod},
 		"a namespace that is drained": {func(r *Reporter) { r.Drained(pod, "deleted 3") },
 			"Normal " + ReasonCascade + " Pod/web shop: deleted 3", onPod},
-		"whose request it was": {func(r *Reporter) {
-			r.Requested(view, "by ada")
-		}, "Normal " + ReasonRequested + " ReplicaSet/web shop: by ada",
-			corev1.ObjectReference{APIVersion: "apps/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "web", UID: "u"}},
 		"a policy": {func(r *Reporter) {
 			r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is")
 		}, "Normal Fine DrainPolicy/a : it is",

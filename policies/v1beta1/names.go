@@ -67,8 +67,6 @@ const (
 	CauseProtected = "weir.dev/protected"
 	// ReasonCascade is the reason of an Event on an object, which may be gone, that says what was collected because of it.
 	ReasonCascade = "Cascade"
-	// ReasonRequested is that of one on an object that was deleted, which says whose request the webhook saw.
-	ReasonRequested = "DeletionRequested"
 	// ReasonPolicyError is that of the webhook's Event on a policy that could not be judged about a request.
 	ReasonPolicyError = "PolicyError"
 	// CollectedAnnotation is, on an Event with ReasonCascade, a JSON list of the first objects that were collected.
