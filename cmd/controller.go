@@ -23,12 +23,7 @@ type controllerFlags struct {
 }
 
 func (f *controllerFlags) check() error {
-	errs := []error{f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check()}
-	if len(f.brakeUsers) > 0 && !f.set() {
-		errs = append(errs, errors.New("--brake-users: the webhook holds what others delete, so --webhook-service or "+
-			"--webhook-url must say where it is"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(f.processFlags.check(), f.collectorFlags.check(), f.policyFlags.check(), f.targetFlags.check())
 }
 
 func controllerCommand() *cobra.Command {
@@ -86,7 +81,7 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 		return err
 	}
 	if source != nil && server != nil {
-		ctx, err = server.serve(ctx, m, b, c.Facts(), c.Guard(), f.canaryNamespace(), source, token)
+		ctx, err = server.serve(ctx, m, b, c.Facts(), f.canaryNamespace(), source, token)
 		if err != nil {
 			return err
 		}
@@ -110,7 +105,7 @@ func (f *controllerFlags) controller(
 	o := controller.Options{
 		Config: b.config, Ignored: f.ignored(), Namespaces: f.namespaceSyncs(), Companion: f.mode == modeCompanion,
 		Shadow: f.mode == modeShadow, ShadowLate: f.shadowLate, Home: f.home(),
-		Policies: b.state, Brake: f.brake, BrakeUsers: f.braking(), ArchiveBytes: int64(f.archiveMiB) << 20,
+		Policies: b.state, Brake: f.brake, ArchiveBytes: int64(f.archiveMiB) << 20,
 		Canary: f.canaryNamespace(), CanaryStands: f.canary, CanaryOnce: once,
 		Registry: metrics.Registry, Log: b.log,
 	}
@@ -119,7 +114,6 @@ func (f *controllerFlags) controller(
 	}
 	if source != nil {
 		o.Webhooks, o.Seals = f.target(source, token), token
-		o.Webhooks.BrakeUsers = f.braking()
 		o.Webhooks.InProcessOff, o.Webhooks.InProcessOverlap = f.inProcess == inProcessOff, f.overlap
 	}
 	c, err := controller.New(o)

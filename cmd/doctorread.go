@@ -115,9 +115,6 @@ func (p *patient) deployed(ctx context.Context) error {
 			p.facts.Mode = m
 		}
 		p.facts.LeavesNamespaces = p.facts.LeavesNamespaces || flagOf(args, "drain-namespaces") == "false"
-		if users := flagOf(args, "brake-users"); users != "" {
-			p.facts.BrakeUsers = strings.Split(users, ",")
-		}
 	}
 	return nil
 }
@@ -139,21 +136,17 @@ func flagOf(args []string, name string) string {
 // managers reads the pods of kube-controller-manager, by the labels that kubeadm and others give
 // them.
 func (p *patient) managers(ctx context.Context) error {
-	const own = "--use-service-account-credentials"
 	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
 	if err != nil {
 		return err
 	}
 	for i := range pods.Items {
-		m := doctor.Manager{Name: pods.Items[i].Name, Controllers: "*", User: allControllers}
+		m := doctor.Manager{Name: pods.Items[i].Name, Controllers: "*"}
 		for _, c := range pods.Items[i].Spec.Containers {
 			args := slices.Concat(c.Command, c.Args)
 			if value := flagOf(args, "controllers"); value != "" {
 				m.Controllers = value
-			}
-			if slices.Contains(args, own) || slices.Contains(args, own+"=true") {
-				m.User = policies.GarbageCollector
 			}
 		}
 		p.facts.Managers = append(p.facts.Managers, m)

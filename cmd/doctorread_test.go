@@ -200,8 +200,7 @@ func TestManagersAreReadFromTheirPods(t *testing.T) {
 		return nil
 	}
 	f := c.look(t, "", false)
-	const all, own = "system:kube-controller-manager", "system:serviceaccount:kube-system:generic-garbage-collector"
-	want := []doctor.Manager{{Name: "a", Controllers: "*,-garbage-collector-controller", User: all}, {Name: "b", Controllers: "*", User: own}, {Name: "c", Controllers: "*", User: all}, {Name: "d", Controllers: "*", User: all}}
+	want := []doctor.Manager{{Name: "a", Controllers: "*,-garbage-collector-controller"}, {Name: "b", Controllers: "*"}, {Name: "c", Controllers: "*"}, {Name: "d", Controllers: "*"}}
 	if diff := cmp.Diff(want, f.Managers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -212,21 +211,18 @@ func TestWhatTheDeploymentSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
 		mode   string
-		users  []string
 		leaves bool
 	}{
-		"nothing":                {[]string{"controller"}, doctor.Companion, nil, false},
-		"shadow mode":            {[]string{"controller", "--mode", "shadow"}, doctor.Shadow, nil, false},
-		"no brake users":         {[]string{"controller", "--brake-users="}, doctor.Companion, nil, false},
-		"two brake users":        {[]string{"controller", "--mode=companion", "--brake-users=a,b"}, doctor.Companion, []string{"a", "b"}, false},
-		"namespaces are left":    {[]string{"controller", "--mode=replace", "--drain-namespaces=false"}, doctor.Replace, nil, true},
-		"namespaces are drained": {[]string{"controller", "--mode=replace", "--drain-namespaces=true"}, doctor.Replace, nil, false},
+		"nothing":                {[]string{"controller"}, doctor.Companion, false},
+		"shadow mode":            {[]string{"controller", "--mode", "shadow"}, doctor.Shadow, false},
+		"namespaces are left":    {[]string{"controller", "--mode=replace", "--drain-namespaces=false"}, doctor.Replace, true},
+		"namespaces are drained": {[]string{"controller", "--mode=replace", "--drain-namespaces=true"}, doctor.Replace, false},
 	} {
 		one := newClinic()
 		one.deploy(c.args...)
 		f := one.look(t, "", false)
-		if f.Mode != c.mode || !slices.Equal(f.BrakeUsers, c.users) || f.LeavesNamespaces != c.leaves {
-			t.Errorf("%s: %s mode, brake users %q, namespaces are left: %t", name, f.Mode, f.BrakeUsers, f.LeavesNamespaces)
+		if f.Mode != c.mode || f.LeavesNamespaces != c.leaves {
+			t.Errorf("%s: %s mode, namespaces are left: %t", name, f.Mode, f.LeavesNamespaces)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/weir-dev/weir/controller"
+	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/internal/version"
 	"github.com/weir-dev/weir/policies/v1beta1"
 	"github.com/weir-dev/weir/webhook"
@@ -148,7 +149,7 @@ type collectorFlags struct {
 	shadowLate time.Duration
 	beside     bool
 	canary     time.Duration
-	brakeFlags
+	brake      brake.Limits
 
 	leaderElect          bool
 	leaderElectNamespace string
@@ -195,7 +196,11 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 		"in replace mode: collect even if another garbage collector works. Without this flag Weir waits until none does: "+
 			"it keeps a ConfigMap "+v1beta1.CollectorCanary+" whose owner never existed, which any other collector deletes")
 	forTests(fs, "canary-time", &f.canary, controller.DefaultCanaryStands)
-	f.brakeFlags.register(fs)
+	f.brake = brake.DefaultLimits
+	fs.IntVar(&f.brake.Most, "brake-most", f.brake.Most,
+		"in replace mode: most objects that are deleted for owners that Weir did not see deleted: of one kind within an "+
+			"hour, of all kinds within ten minutes, and no more than 500 where that is more than a tenth of a kind; "+
+			"more is held until a person decides (HeldCollection); 0 for no limit")
 	fs.BoolVar(&f.leaderElect, "leader-elect", leaderElect,
 		"work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&f.leaderElectNamespace, "leader-elect-namespace", "",
@@ -225,10 +230,8 @@ func (f *collectorFlags) check() error {
 		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside "+
 			"the built-in collectors"))
 	}
-	errs = append(errs, f.brakeFlags.check())
-	if len(f.brakeUsers) > 0 && f.mode != modeCompanion {
-		errs = append(errs, errors.New("--brake-users is for --mode companion: in replace mode Weir holds what itself "+
-			"would delete"))
+	if f.brake.Most < 0 {
+		errs = append(errs, fmt.Errorf("--brake-most %d: must not be less than 0", f.brake.Most))
 	}
 	errs = append(errs, checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
 	if f.leaseDuration < minLease || f.leaseDuration > maxLease {

@@ -125,18 +125,13 @@ func TestNothingIsCollectedUnlessAskedFor(t *testing.T) {
 
 func TestCollectorFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                "",
-		"--mode companion":                "",
-		"--mode shadow --shadow-late 0":   "--shadow-late 0s: must be between 1s and 1h0m0s",
-		"--mode replace --beside-builtin": "",
-		"--mode shadow --beside-builtin":  "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
-		"--brake-users gc":                "",
-		"--brake-users=":                  "",
-		"--brake-users gc,,b":             "--brake-users: must not have an empty name",
-		"--brake-most -1":                 "--brake-most -1: must not be less than 0",
-		"--brake-most 0":                  "",
-		"--mode replace --brake-users gc": "--brake-users is for --mode companion: in replace mode Weir holds what itself would delete",
-		"--brake-users system:kube-controller-manager": "--brake-users system:kube-controller-manager: other controllers have that name, too, and delete what has owners; run kube-controller-manager with --use-service-account-credentials, and name system:serviceaccount:kube-system:generic-garbage-collector",
+		"":                                         "",
+		"--mode companion":                         "",
+		"--mode shadow --shadow-late 0":            "--shadow-late 0s: must be between 1s and 1h0m0s",
+		"--mode replace --beside-builtin":          "",
+		"--mode shadow --beside-builtin":           "--beside-builtin is for --mode replace: in other modes weir always works beside the built-in collectors",
+		"--brake-most -1":                          "--brake-most -1: must not be less than 0",
+		"--brake-most 0":                           "",
 		"--mode both":                              `--mode "both": must be replace, companion or shadow`,
 		"--archive-mib 0":                          "--archive-mib 0: must be between 1 and 1048576",
 		"--in-process Off":                         "",
@@ -161,11 +156,6 @@ func TestCollectorFlags(t *testing.T) {
 // TestSpacesAfterCommasAreNotPartOfNames: who writes "a, b" means b, and no user is called " b".
 func TestSpacesAfterCommasAreNotPartOfNames(t *testing.T) {
 	for flag, register := range map[string]func(*pflag.FlagSet) func() error{
-		"--brake-users": func(fs *pflag.FlagSet) func() error {
-			var f brakeFlags
-			f.register(fs)
-			return f.check
-		},
 		"--self-users": func(fs *pflag.FlagSet) func() error {
 			var f policyFlags
 			f.register(fs)

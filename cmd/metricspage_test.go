@@ -105,10 +105,7 @@ func allMetrics() ([]metric, error) {
 			return errors.Join(err, reg.Register(buildInfo("controller")))
 		}},
 		{"webhook", func(reg prometheus.Registerer) error {
-			f, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
-			if followed == nil {
-				f.NewBrake(brake.Options{Limits: brake.DefaultLimits, Beside: true, Registry: reg}) // with --brake-users
-			}
+			_, followed := controller.NewFollowing(controller.Options{Config: config, Registry: reg})
 			_, err := webhook.New(webhook.Options{Config: config, Policies: state, Takes: func(string) bool { return false }, Registry: reg})
 			return errors.Join(followed, err, reg.Register(expiryOf(serving{})), reg.Register(buildInfo("webhook")))
 		}},

@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/tools/release"
 	"github.com/weir-dev/weir/internal/version"
@@ -141,27 +139,6 @@ func TestTheWebhookKnowsWhoCollects(t *testing.T) {
 			t.Errorf("--beside-builtin: %v", err)
 		}
 	})
-}
-
-// TestOthersAreHeldOnlyWithLimits: --brake-most 0 is no limit, for whoever is named.
-func TestOthersAreHeldOnlyWithLimits(t *testing.T) {
-	for name, c := range map[string]struct {
-		f    brakeFlags
-		want []string
-	}{
-		"nobody is named": {brakeFlags{brake: brake.DefaultLimits}, nil},
-		"without limits":  {brakeFlags{brakeUsers: []string{"gc"}}, nil},
-		"held":            {brakeFlags{brake: brake.DefaultLimits, brakeUsers: []string{"gc"}}, []string{"gc"}},
-	} {
-		if got := c.f.braking(); !cmp.Equal(got, c.want) {
-			t.Errorf("%s: %v", name, got)
-		}
-		if c.want == nil {
-			if guard, err := c.f.guard(nil, nil, nil); guard != nil || err != nil {
-				t.Errorf("%s: it holds, %v", name, err)
-			}
-		}
-	}
 }
 
 // lasting is a source whose certificate has an end.

@@ -65,7 +65,6 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 	kubeconfig, empty := kubeconfigOf(t, server.URL), t.TempDir()
 	const shadow = "--mode shadow changes nothing, and has neither policies nor a webhook: leave --policy-dir, --webhook-service and --webhook-url out"
 	for args, want := range map[string]string{
-		"controller --brake-users gc":                           "--brake-users: the webhook holds what others delete, so --webhook-service or --webhook-url must say where it is",
 		"controller --mode shadow --webhook-url https://a.test": shadow,
 		"controller --mode shadow --policy-dir " + empty:        shadow,
 		"controller --policy-dir " + empty + "/none":            "--policy-dir: read policy files: open " + empty + "/none: no such file or directory",
@@ -75,7 +74,6 @@ func TestWrongFlagsEndAProcessBeforeTheClusterIsAsked(t *testing.T) {
 		"up --mode shadow --shutdown-delay 1h":                  "--shutdown-delay 1h0m0s: must be between 0 and 5m",
 		"up --webhook-url https://a.test --archive-mib 0":       "--archive-mib 0: must be between 1 and 1048576",
 		"webhook": "set --webhook-service or --webhook-url: the certificate is made for that address",
-		"webhook --webhook-service a/b --brake-most -2":                   "--brake-most -2: must not be less than 0",
 		"webhook --webhook-service a/b --webhook-client-ca " + kubeconfig: "--webhook-client-ca: read the CA of clients: error loading CA bundle for",
 		"release --stop-controller weir-controller":                       `--stop-controller "weir-controller": must be NAMESPACE/NAME`,
 		"release --helm-release weir":                                     "--helm-release weir: set --stop-controller, whose Deployment says of which Helm release it is",

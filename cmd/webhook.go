@@ -66,12 +66,10 @@ type webhookFlags struct {
 	policyFlags
 	targetFlags
 	serverFlags
-	brakeFlags
 }
 
 func (f *webhookFlags) check() error {
-	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check(),
-		f.brakeFlags.check()}
+	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check()}
 	if !f.set() && f.certificates != certificatesFiles {
 		errs = append(errs, errors.New("set --webhook-service or --webhook-url: the certificate is made for that address"))
 	}
@@ -94,7 +92,6 @@ requests come to it is for weir controller to say, which writes the webhook conf
 	f.policyFlags.register(fs)
 	f.targetFlags.register(fs)
 	f.serverFlags.register(fs)
-	f.brakeFlags.register(fs)
 	return cmd
 }
 
@@ -115,7 +112,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 	}
 	m := newManagement(b.config, &f.processFlags, nil)
 	m.follow("policies", b.state.Run)
-	objects := func() bool { return f.holdsOthers() || b.state.Set().NeedsGraph() }
+	objects := func() bool { return b.state.Set().NeedsGraph() }
 	kinds := func() bool { return objects() || b.state.Set().NeedsKinds() }
 	m.follow("graph", func(ctx context.Context) error { return followNeeded(ctx, b.state, objects, kinds, c) })
 	m.ready("policies", b.state.Ready)
@@ -131,17 +128,13 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		}
 		return nil
 	}))
-	guard, err := f.guard(b, m, c)
-	if err != nil {
-		return err
-	}
 	source := f.source(b.config, false, b.log)
 	token := f.tokens(b.config, false, b.log)
 	// The check holds only at the start. Later, a new certificate or token is served only once it
 	// is trusted everywhere.
 	trust := once(trusted(b.config, source, token.Takes, b.log)) //nolint:contextcheck // a probe has a time of its own
 	m.ready("trust", trust)
-	ctx, err = f.serve(ctx, m, b, c.Facts(), guard, cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
+	ctx, err = f.serve(ctx, m, b, c.Facts(), cmp.Or(f.home(), metav1.NamespaceSystem), source, token)
 	if err != nil {
 		return err
 	}
@@ -171,9 +164,8 @@ type following interface {
 	FollowKinds(ctx context.Context, all <-chan struct{}) error
 }
 
-// followNeeded follows the cluster once something asks about it: the brake from the start, or a
-// policy. While policies ask only which kinds there are, it follows the kinds alone, because every
-// write to the cluster would be an event.
+// followNeeded follows the cluster once a policy asks about it. While policies ask only which kinds
+// there are, it follows the kinds alone, because every write to the cluster would be an event.
 func followNeeded(ctx context.Context, state *live.State, objects, kinds func() bool, c following) error {
 	return whenNeeded(ctx, state, kinds, func(ctx context.Context) error {
 		if objects() {
@@ -219,7 +211,8 @@ const endTime = 30 * time.Second
 // ends, which is --shutdown-delay after ctx: until then the server still answers, but is not ready.
 // canary is the namespace of the canary, which tells who collects; "" if that is not watched.
 func (f *serverFlags) serve(
-	ctx context.Context, m *management, b *begun, facts policies.Facts, guard webhook.Brake, canary string, source certs.Source, token *certs.Token,
+	ctx context.Context, m *management, b *begun, facts policies.Facts, canary string,
+	source certs.Source, token *certs.Token,
 ) (context.Context, error) {
 	collector, err := whoCollects(b, canary)
 	if err != nil {
@@ -232,8 +225,8 @@ func (f *serverFlags) serve(
 	m.follow("events", record)
 	handler, err := webhook.New(webhook.Options{
 		Config: b.config, Policies: b.state, Facts: facts, Collector: collector, Takes: token.Takes,
-		Sealed: token.Sealed, Seal: token.Seal, Brake: guard, ArmingWindow: f.armingWindow, Tell: tell,
-		Registry: metrics.Registry, Log: b.log.WithName("webhook"),
+		Sealed: token.Sealed, Seal: token.Seal, ArmingWindow: f.armingWindow, Tell: tell, Registry: metrics.Registry,
+		Log: b.log.WithName("webhook"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the webhook: %w", err)

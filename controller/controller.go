@@ -75,11 +75,9 @@ type Options struct {
 	CanaryOnce   bool
 	// Lease is the leader's Lease. It is called with what the watches show; nil: there is none.
 	Lease *leases.Lease
-	// Brake limits deletes that nobody was seen to ask for; the zero value limits nothing. In
-	// companion mode the built-in collector deletes, and is limited if BrakeUsers names it: a webhook
-	// refuses what Guard holds.
-	Brake      brake.Limits
-	BrakeUsers []string
+	// Brake limits deletes that nobody was seen to ask for, where Weir is the collector; the zero value
+	// limits nothing.
+	Brake brake.Limits
 	// ArchiveBytes is how many bytes all trees of deleted objects may have; 0: undo.DefaultMost.
 	ArchiveBytes int64
 	Registry     prometheus.Registerer // of the metrics; nil: none
@@ -98,7 +96,6 @@ type Controller struct {
 	brake    *brake.Brake        // nil: nothing is held
 	shadow   *shadow.Shadow      // nil: decisions are carried out
 	undo     *undo.Recorder      // nil: nothing is recorded
-	guard    func(context.Context, types.UID) string
 	collects bool
 	// alone returns when no other collector works, and watch when one begins to; nil where that does
 	// not matter. jobs are the other work of a leader.
@@ -160,23 +157,12 @@ func (c *Controller) replace() error {
 }
 
 // companion sets up companion mode: Weir does what policies ask for, beside the built-in collector.
-// Deletes of that one are limited if its users are known.
 func (c *Controller) companion() error {
 	if c.options.Canary != "" {
 		c.canary = c.newCanary()
 		c.jobs = append(c.jobs, c.canary.Measure)
 	}
-	var limits brake.Limits
-	if len(c.options.BrakeUsers) > 0 {
-		limits = c.options.Brake
-	}
-	if err := c.act(limits); err != nil {
-		return err
-	}
-	if !limits.Off() {
-		c.guard = brake.NewGuard(c.brake, c.Ready).Holds
-	}
-	return nil
+	return c.act(brake.Limits{})
 }
 
 // act sets up the parts that change anything; limits are those of inferred deletes.
@@ -242,12 +228,13 @@ func (c *Controller) work(w collect.Options, runs bool) {
 
 // limit makes the brake, if anything may be held: by limits of inferred deletes, or by a policy.
 func (c *Controller) limit(limits brake.Limits, client dynamic.Interface) {
-	o := brake.Options{Limits: limits, Beside: !c.collects, Client: client, Reporter: c.reporter,
+	o := brake.Options{Limits: limits, Store: c.store, Client: client, Reporter: c.reporter,
 		Registry: c.options.Registry, Log: c.options.Log}
 	if c.options.Canary != "" {
 		o.Record = c.clients.guarded.CoreV1().ConfigMaps(c.options.Canary)
 	}
-	c.brake = c.NewBrake(o)
+	c.brake = brake.New(o)
+	c.watcher.Listen(follow.Listener{Rewound: c.brake.Rewound})
 	c.jobs = append(c.jobs, c.brake.Remember, func(ctx context.Context) {
 		requested := func(types.UID) {}
 		if c.enforced != nil {
@@ -303,10 +290,6 @@ func (c *Controller) drain() {
 // ShadowHandler serves the comparison of shadow mode to programs of this machine. It does no
 // authentication.
 func (c *Controller) ShadowHandler() http.Handler { return shadow.Local(c.shadow.Handler()) }
-
-// Guard returns the function that holds deletes of another garbage collector beyond the limits; nil
-// if none are held.
-func (c *Controller) Guard() func(ctx context.Context, uid types.UID) string { return c.guard }
 
 // close ends what New began. A Controller that has led does not lead again.
 func (c *Controller) close() {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-dev/weir/controller/brake"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -139,15 +138,6 @@ func (f *Following) KindsReady() error { return f.watcher.KindsReady() }
 // Facts returns what the graph and discovery know, for policies. Each call reads the graph as it is
 // then, and holds up events meanwhile. Follow must be running.
 func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
-
-// NewBrake returns a brake on this graph, which sets o.Store. The brake is told when the API
-// server's history goes back.
-func (f *Following) NewBrake(o brake.Options) *brake.Brake {
-	o.Store = f.store
-	b := brake.New(o)
-	f.watcher.Listen(follow.Listener{Rewound: b.Rewound, Going: b.Going})
-	return b
-}
 
 // listen connects the parts that hear of the cluster in every process.
 func (f *Following) listen() {

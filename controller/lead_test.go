@@ -145,23 +145,20 @@ func TestInShadowModeALeaderOnlyReads(t *testing.T) {
 	})
 }
 
-// TestInCompanionModeGarbageIsTheOtherCollectors: with a brake, too. Only what a person has decided
-// about is deleted by Weir.
+// TestInCompanionModeGarbageIsTheOtherCollectors: nothing of it is deleted, and none is held.
 func TestInCompanionModeGarbageIsTheOtherCollectors(t *testing.T) {
-	for _, users := range [][]string{nil, {"system:serviceaccount:kube-system:generic-garbage-collector"}} {
-		clustertest.Run(t, func(c *clustertest.Cluster) {
-			c.Options.Companion, c.Options.Brake, c.Options.BrakeUsers = true, brake.Limits{Most: 1, Objects: 1, Share: 1}, users
-			c.Start()
-			cascade(c, 5)
-			for i := range 3 {
-				ownedPod(c, fmt.Sprint("p", 5+i), fmt.Sprint("never", i))
-			}
-			c.Pass(10 * time.Minute)
-			if left, held := pods(c, 8), c.API.Get("heldcollections.weir.dev/configmaps") != nil; left != 8 || held != (users != nil) {
-				c.Errorf("brake users %q: %d of 8 are left, something is held: %t", users, left, held)
-			}
-		})
-	}
+	clustertest.Run(t, func(c *clustertest.Cluster) {
+		c.Options.Companion, c.Options.Brake = true, brake.Limits{Most: 1, Objects: 1, Share: 1}
+		c.Start()
+		cascade(c, 5)
+		for i := range 3 {
+			ownedPod(c, fmt.Sprint("p", 5+i), fmt.Sprint("never", i))
+		}
+		c.Pass(10 * time.Minute)
+		if left, held := pods(c, 8), c.API.Get("heldcollections.weir.dev/configmaps") != nil; left != 8 || held {
+			c.Errorf("%d of 8 are left, something is held: %t", left, held)
+		}
+	})
 }
 
 // TestInReplaceModeNothingIsCollectedBesideAnother, which is seen by an object that no other

@@ -26,30 +26,22 @@ func TestNothingIsFollowedWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// What another process than Weir deletes is held only where it is known by whom it is deleted, and
-// where there is a limit. In shadow mode nothing is held, and in replace mode Weir is the
-// collector.
-func TestWhoseDeletesAreHeld(t *testing.T) {
-	limits, users := brake.DefaultLimits, []string{"system:gc"}
+// What Weir itself deletes is held, where there is a limit. In shadow mode nothing is held.
+func TestWhereABrakeIs(t *testing.T) {
+	limits := brake.DefaultLimits
 	for name, c := range map[string]struct {
-		o             Options
-		brakes, guard bool
+		o      Options
+		brakes bool
 	}{
-		"replace mode":                       {Options{Brake: limits}, true, false},
-		"replace mode, no limit":             {Options{}, false, false},
-		"companion mode":                     {Options{Companion: true, Brake: limits, BrakeUsers: users}, true, true},
-		"companion mode, of users not known": {Options{Companion: true, Brake: limits}, false, false},
-		"companion mode, no limit":           {Options{Companion: true, BrakeUsers: users}, false, false},
-		"shadow mode":                        {Options{Shadow: true, Brake: limits}, false, false},
-		"shadow mode beside another":         {Options{Shadow: true, Companion: true, Brake: limits, BrakeUsers: users}, false, false},
+		"replace mode":           {Options{Brake: limits}, true},
+		"replace mode, no limit": {Options{}, false},
+		"companion mode":         {Options{Companion: true, Brake: limits}, false},
+		"shadow mode":            {Options{Shadow: true, Brake: limits}, false},
 	} {
 		c.o.Config = &rest.Config{Host: "http://api.test"}
 		ctrl, err := New(c.o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
-		}
-		if got := ctrl.Guard() != nil; got != c.guard {
-			t.Errorf("%s: others are held: %t", name, got)
 		}
 		if got := ctrl.brake != nil; got != c.brakes {
 			t.Errorf("%s: there is a brake: %t", name, got)

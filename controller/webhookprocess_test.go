@@ -13,10 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller"
-	"github.com/weir-dev/weir/controller/brake"
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
-	"github.com/weir-dev/weir/internal/testkit/fixture"
 	"github.com/weir-dev/weir/policies"
 )
 
@@ -76,39 +73,6 @@ func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
 		cancel()
 		wg.Wait()
 	})
-}
-
-// TestABrakeOfAFollowerHearsOfARestore: what it let through does not go by that once more, when a
-// backup has brought it back.
-func TestABrakeOfAFollowerHearsOfARestore(t *testing.T) {
-	for _, restored := range []bool{false, true} {
-		var b *brake.Brake
-		listen := func(f *controller.Following) {
-			b = f.NewBrake(brake.Options{Limits: brake.Limits{Most: 1, Objects: 1, Share: 1}, Registry: prometheus.NewRegistry()})
-		}
-		followed(t, listen, func(c *clustertest.Cluster, f *controller.Following) {
-			c.Fill("v1", "pods", "Pod", "shop", "p")
-			a := graph.Action{Verb: graph.Delete, Object: graph.Ref{Kind: fixture.Pods, UID: fixture.UIDOf("p")},
-				Inferred: graph.Inference{Conclusion: graph.OwnerNotFound, Owners: schema.GroupResource{Group: "example.com", Resource: "widgets"}}}
-			b.Allows(a)
-			c.Pass(brake.Pause)
-			if yes, _ := b.Allows(a); !yes {
-				t.Fatal("one object is held")
-			}
-			restore := c.API.Snapshot()
-			c.Found("late", "late-1")
-			c.Pass(time.Minute)
-			if restored {
-				c.API.Down()
-				restore(0)
-				c.API.Up()
-				c.Pass(time.Minute)
-			}
-			if went, _ := b.Allows(a); went == restored || f.Ready() != nil {
-				t.Errorf("restored %t: it goes: %t", restored, went)
-			}
-		})
-	}
 }
 
 // TestWhatCannotWorkIsRefusedAtOnce: before anything is sent, and a registry that another has is a

@@ -19,9 +19,6 @@ import (
 // collectorCanary is the ConfigMap that any collector but Weir deletes.
 const collectorCanary = "weir-collector-canary"
 
-// builtinCollector is the collector of a kube-controller-manager.
-const builtinCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
-
 // collectorBegins is how long a kube-controller-manager that was started a moment ago may take
 // until it collects.
 const collectorBegins = 3 * time.Minute

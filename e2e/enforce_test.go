@@ -94,6 +94,9 @@ func newEnforced(t *testing.T, m mode) *fixture {
 	return w
 }
 
+// lifted are flags of a kube-controller-manager whose collectors are as fast as they can be.
+var lifted = []string{"--kube-api-qps=2000", "--kube-api-burst=4000"}
+
 // planeOf are the options of a cluster in which weir runs in a mode.
 func planeOf(m mode) plane.Options {
 	controllers := plane.WithoutCollectors

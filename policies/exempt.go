@@ -10,6 +10,10 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
+// GarbageCollector is the user of the built-in collector if kube-controller-manager runs with
+// --use-service-account-credentials.
+const GarbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
+
 // namespaceController is the user that empties namespaces in a cluster with the built-in
 // collectors. A DrainPolicy holds it up.
 const namespaceController = "system:serviceaccount:kube-system:namespace-controller"

@@ -36,8 +36,6 @@ const (
 	WebhookConfirm Webhook = "confirm.weir.dev"
 	// WebhookCanary judges nothing: by it Weir finds out whether the API server asks Weir.
 	WebhookCanary Webhook = "canary.weir.dev"
-	// WebhookBrake judges what another garbage collector deletes.
-	WebhookBrake Webhook = "brake.weir.dev"
 	// WebhookPolicies refuses policies that cannot work.
 	WebhookPolicies Webhook = "policies.weir.dev"
 )

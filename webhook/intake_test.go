@@ -218,7 +218,7 @@ func TestReviewsPastWhatIsTaken(t *testing.T) {
 // A worker of another collector that is told when to come again waits until then, and collects
 // nothing.
 func TestCollectorsAreNotToldToWait(t *testing.T) {
-	for path, waits := range map[string]bool{"/brake": false, "/guard": false, "/delete": true} {
+	for path, waits := range map[string]bool{"/guard": false, "/delete": true} {
 		in := newIntake(refusing)
 		in.free.TryAcquire(mostRoom)
 		in.roomTime = time.Millisecond

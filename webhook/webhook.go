@@ -39,7 +39,7 @@ var Paths = map[policies.Webhook]string{
 	policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete",
 	policies.WebhookOwners: "/owners", policies.WebhookClear: "/clear",
 	policies.WebhookCascade: "/cascade", policies.WebhookGuard: "/guard",
-	policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies", policies.WebhookBrake: "/brake",
+	policies.WebhookCanary: "/canary", policies.WebhookPolicies: "/policies",
 	policies.WebhookSelection: "/selection", policies.WebhookConfirm: "/confirm",
 }
 
@@ -59,8 +59,6 @@ type Options struct {
 	// Collector finds out, by a request, who collects the garbage of the cluster. If it is nil, that
 	// is not known.
 	Collector func(context.Context) (policies.Collector, error)
-	// Brake limits the deletes of another garbage collector. It may be nil.
-	Brake Brake
 	// ArmingWindow is how long after the finalizer was added a DELETE of the object is held back;
 	// DefaultArmingWindow if it is 0. With less, an object whose DELETE met a slow API server can be
 	// lost. It is longer, in proportion, for a deletecollection, which may take 60 s.
@@ -112,8 +110,6 @@ func New(o Options) (http.Handler, error) {
 			return canary
 		case policies.WebhookPolicies:
 			return check
-		case policies.WebhookBrake:
-			return brake(o.Brake)
 		}
 		return func(r *http.Request, q policies.Question) answer { return j.answer(r.Context(), asked, q) }
 	}, o.Takes, o.Policies.Ready, in, m, log), nil

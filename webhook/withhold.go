@@ -55,10 +55,10 @@ func tooLarge(why error) answer {
 }
 
 // tooBusy refuses for now. Collectors get no Retry-After, for which client-go would have their
-// workers wait: see brake.
+// workers wait: they requeue the object by themselves.
 func tooBusy(asked policies.Webhook) answer {
 	wait := time.Second
-	if asked == policies.WebhookBrake || asked == policies.WebhookGuard {
+	if asked == policies.WebhookGuard {
 		wait = 0
 	}
 	return refused(policies.Decision{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
@@ -71,8 +71,6 @@ func mayRefuse(refuses func(policies.Part) bool, asked policies.Webhook, part po
 	switch asked {
 	case policies.WebhookAddFinalizer, policies.WebhookCanary, policies.WebhookPolicies:
 		return false // nothing is lost if such a request passes
-	case policies.WebhookBrake:
-		return true // the other collector asks again
 	}
 	return refuses(part)
 }

@@ -2,22 +2,18 @@ package brake
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // mostWeighed bounds the references that are followed to weigh objects. It is more than any limit
@@ -34,8 +30,6 @@ type Reporter interface {
 // Options are the options of New.
 type Options struct {
 	Limits Limits
-	// Beside: another collector deletes, and a Guard holds it.
-	Beside bool
 	Store  *follow.Store
 	Client dynamic.Interface // for HeldCollections
 	// Record is the ConfigMaps of Weir's own namespace. One of them records requested deletions that
@@ -61,14 +55,13 @@ type Brake struct {
 	requested
 	discarded discarded
 	history   int  // how often the API server's history went back
-	keeps     bool // this process reads HeldCollections again when the history went back
-	unsure    bool // nothing is deleted by inference until they are read
+	unsure    bool // nothing is deleted by inference until HeldCollections are read
 }
 
 // New returns a Brake. It sends nothing.
 func New(o Options) *Brake {
 	return &Brake{Options: o, metrics: newMetrics(o.Registry), begun: make(chan struct{}, 1),
-		ledger: NewLedger(o.Limits, o.Beside), requested: newRequested(), discarded: discarded{}}
+		ledger: NewLedger(o.Limits), requested: newRequested(), discarded: discarded{}}
 }
 
 // Rewound is called when the API server's history went back.
@@ -77,28 +70,29 @@ func (b *Brake) Rewound(string) {
 	defer b.mu.Unlock()
 	b.ledger.Rewound()
 	b.history++
-	b.unsure = b.keeps
+	b.unsure = true
 	clear(b.decided)
 	clear(b.discarded)
+}
+
+// Begin has nothing deleted by inference until Run has read what is held.
+func (b *Brake) Begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unsure = true
 }
 
 // Allows reports whether an object may be deleted. If it is neither allowed nor held, again is
 // after what time to ask again. If it may be, its dependents in the graph inherit the inference by
 // which it is deleted.
-func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) { return b.allows(a, nil) }
-
-// allows is Allows. others returns objects that are to go for the same kind of owners and that the
-// graph does not show to be garbage; it may be nil.
-func (b *Brake) allows(
-	a graph.Action, others func(schema.GroupResource) []graph.Ref,
-) (yes bool, again time.Duration) {
+func (b *Brake) Allows(a graph.Action) (yes bool, again time.Duration) {
 	if a.Inferred.Conclusion == graph.Asked || b.Limits.Off() {
 		return true, 0
 	}
 	if b.discards(a) {
 		return false, 0
 	}
-	switch b.ask(a, others) {
+	switch b.ask(a) {
 	case Later:
 		return false, Pause
 	case Held:
@@ -112,98 +106,40 @@ func (b *Brake) allows(
 	return true, 0
 }
 
-// Proceeds reports whether a person has let an object go.
-func (b *Brake) Proceeds(a graph.Action) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ledger.Proceeds(a.Object, a.Inferred)
-}
-
-func (b *Brake) ask(a graph.Action, others func(schema.GroupResource) []graph.Ref) Answer {
-	owners := a.Inferred.Owners
+func (b *Brake) ask(a graph.Action) Answer {
 	b.mu.Lock()
 	if b.unsure {
 		b.mu.Unlock()
 		return Later
 	}
-	answer := b.ledger.Ask(time.Now(), a)
-	around := b.ledger.LooksAround(owners)
-	b.mu.Unlock()
-	if answer != Weigh {
-		return answer
-	}
-	var more []graph.Ref
-	if around && others != nil {
-		more = others(owners)
-	}
-	var load Load
-	b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around, more) })
-	b.mu.Lock()
-	answer, began := b.ledger.Charge(time.Now(), a, load)
+	answer, began := b.ledger.Ask(time.Now(), a, func(around bool) (load Load) {
+		b.Store.Read(func(g *graph.Graph) { load = loadOf(g, a, b.Limits, around) })
+		return load
+	})
 	b.mu.Unlock()
 	if began {
-		b.begins(a)
+		b.Log.Info("held: Weir did not see the delete of an owner", "name", a.Inferred.Owners.String(),
+			"because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
+		b.wake()
 	}
 	return answer
 }
 
-// Going is called with each object that a watch shows to be gone, before the graph is. Beside
-// another collector it counts deletes by inference, also those about which another process was
-// asked. So each process counts what any of them lets through, as long as it sees the ends of
-// owners before those of dependents.
-func (b *Brake) Going(uid types.UID) {
-	if !b.Beside || b.Limits.Off() {
-		return
+// loadOf weighs an object. With around it also returns all that is to go for the same kind of
+// owners.
+func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) Load {
+	load := Load{Sizes: counts{}}
+	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
+	for _, f := range load.Weight {
+		load.Sizes[f.Kind] = g.Objects(f.Kind)
 	}
-	var a graph.Action
-	var load Load
-	b.Store.Read(func(g *graph.Graph) {
-		basis := g.BasisOf(uid)
-		if basis.Settled && basis.Inference.Conclusion != graph.Asked && !isCollectorCanary(basis.Object) {
-			a = deleteFor(basis)
-			load = loadOf(g, a, b.Limits, false, nil)
-		}
-	})
-	if a.Object.UID == "" {
-		return
+	if around {
+		load.Others = g.Suspects(a.Inferred.Owners, l.Most+1)
 	}
-	b.mu.Lock()
-	why := b.ledger.Went(time.Now(), a, load)
-	b.mu.Unlock()
-	if why == "" || !b.stands(a.Inferred.Owners, uid) {
-		return // nothing is left to hold; what comes later is counted with what went
+	for _, o := range load.Others {
+		load.Sizes[o.Kind] = g.Objects(o.Kind)
 	}
-	b.mu.Lock()
-	began := b.ledger.Exceeded(time.Now(), a.Inferred.Owners, why)
-	b.mu.Unlock()
-	if began {
-		b.begins(a)
-	}
-}
-
-// stands reports whether an object other than beside is to go for a kind of owners.
-func (b *Brake) stands(owners schema.GroupResource, beside types.UID) bool {
-	var all []graph.Ref
-	b.Store.Read(func(g *graph.Graph) { all = g.Suspects(owners, 2) })
-	return slices.ContainsFunc(all, func(o graph.Ref) bool { return o.UID != beside })
-}
-
-// isCollectorCanary reports whether o is the ConfigMap that Weir creates for the other collector to
-// delete.
-func isCollectorCanary(o graph.Ref) bool {
-	return o.Kind == kinds.ConfigMaps && o.Name == v1beta1.CollectorCanary
-}
-
-// deleteFor returns the action of another collector that deletes an object.
-func deleteFor(b graph.Basis) graph.Action {
-	return graph.Action{Verb: graph.Delete, Object: b.Object, Dependents: b.Dependents, Inferred: b.Inference}
-}
-
-// begins logs that a kind of owners is held from now on, and with which object that began.
-func (b *Brake) begins(at graph.Action) {
-	b.Log.Info("held: Weir did not see the delete of an owner", "name", at.Inferred.Owners.String(),
-		"because", at.Inferred.Conclusion.String(), "object", at.Object.String(), "why", at.Why)
-	b.wake()
+	return load
 }
 
 // wake has Run look at once.
@@ -212,38 +148,6 @@ func (b *Brake) wake() {
 	case b.begun <- struct{}{}:
 	default:
 	}
-}
-
-// loadOf weighs an object. With around it also returns all that is to go for the same kind of
-// owners, including more.
-func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool, more []graph.Ref) Load {
-	load := Load{Sizes: counts{}}
-	load.Weight, _ = g.Weigh(mostWeighed, a.Object.UID)
-	for _, f := range load.Weight {
-		load.Sizes[f.Kind] = g.Objects(f.Kind)
-	}
-	if around {
-		load.Others = othersOf(g, a.Inferred.Owners, l, more)
-	}
-	for _, o := range load.Others {
-		load.Sizes[o.Kind] = g.Objects(o.Kind)
-	}
-	return load
-}
-
-// othersOf returns the objects that are to go for a kind of owners, including more.
-func othersOf(g *graph.Graph, owners schema.GroupResource, l Limits, more []graph.Ref) []graph.Ref {
-	all := g.Suspects(owners, l.Most+1)
-	there := map[types.UID]bool{}
-	for _, o := range all {
-		there[o.UID] = true
-	}
-	for _, o := range more {
-		if !there[o.UID] && !g.Deleted(o.UID) {
-			all = append(all, o)
-		}
-	}
-	return all
 }
 
 // Deleted records that an object was deleted.

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// decide carries out a person's decision, once, and reports whether the record has changed.
+// decide carries out a person's decision, once, and reports whether it did.
 func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	proceeds := spec.Decision == v1beta1.ProceedHeld
 	if !proceeds && spec.Decision != v1beta1.DiscardHeld || spec == r.applied {
@@ -15,9 +15,8 @@ func (k *keeper) decide(r *record, spec v1beta1.HeldCollectionSpec) bool {
 	}
 	items := r.sets.of(spec.Digest)
 	if why := r.undoable(spec, items); why != "" {
-		changed := r.outcome != why
 		r.outcome = why
-		return changed
+		return false
 	}
 	if !k.carryOut(r, items, proceeds) {
 		return false

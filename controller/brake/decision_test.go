@@ -19,14 +19,8 @@ const heldMaps = "heldcollections.weir.dev/configmaps"
 // held runs a test where n pods have owners that never were, more than the limit, so that all are
 // held.
 func held(t *testing.T, n int, test func(c *clustertest.Cluster, stop func())) {
-	heldIn(t, false, n, test)
-}
-
-// heldIn is held in one of the modes.
-func heldIn(t *testing.T, companion bool, n int, test func(c *clustertest.Cluster, stop func())) {
 	clustertest.Run(t, func(c *clustertest.Cluster) {
 		c.Options.Brake = brake.Limits{Most: 2, Objects: 2, Share: 1}
-		c.Options.Companion, c.Options.BrakeUsers = companion, []string{"collector"}
 		for i := range n {
 			orphan(c, i)
 		}
@@ -88,42 +82,38 @@ func refusePods(c *clustertest.Cluster) {
 // TestWhatIsDiscardedIsReleased: each object loses its reference by one patch, for its uid and
 // version, nothing is deleted, and the hold ends.
 func TestWhatIsDiscardedIsReleased(t *testing.T) {
-	for _, companion := range []bool{false, true} {
-		t.Run(fmt.Sprintf("companion=%t", companion), func(t *testing.T) {
-			heldIn(t, companion, 6, func(c *clustertest.Cluster, _ func()) {
-				orphan(c, 6) // not by then
-				c.Sent()
-				decide(c, "Discard", saysHeld(c, "digest"))
-				c.Pass(10 * time.Minute)
-				patched := map[string]int{}
-				for _, r := range c.Sent() {
-					switch _, pod, is := strings.Cut(r.Path, "/pods/"); {
-					case !is:
-					case r.Method == http.MethodDelete && !strings.Contains(r.Body, "dryRun"):
-						c.Errorf("%s", r)
-					case r.Method == http.MethodPatch:
-						if patched[pod]++; !strings.Contains(r.Body, `"ownerReferences":null`) ||
-							!strings.Contains(r.Body, `"resourceVersion":"`) || !strings.Contains(r.Body, `"uid":"`) {
-							c.Errorf("%s", r)
-						}
-					}
+	held(t, 6, func(c *clustertest.Cluster, _ func()) {
+		orphan(c, 6) // not by then
+		c.Sent()
+		decide(c, "Discard", saysHeld(c, "digest"))
+		c.Pass(10 * time.Minute)
+		patched := map[string]int{}
+		for _, r := range c.Sent() {
+			switch _, pod, is := strings.Cut(r.Path, "/pods/"); {
+			case !is:
+			case r.Method == http.MethodDelete && !strings.Contains(r.Body, "dryRun"):
+				c.Errorf("%s", r)
+			case r.Method == http.MethodPatch:
+				if patched[pod]++; !strings.Contains(r.Body, `"ownerReferences":null`) ||
+					!strings.Contains(r.Body, `"resourceVersion":"`) || !strings.Contains(r.Body, `"uid":"`) {
+					c.Errorf("%s", r)
 				}
-				if left := leftOf(c, 7); left != 7 || len(patched) != 6 || patched["p6"] != 0 || saysHeld(c, "held") != "1" {
-					c.Errorf("%d of 7 are left, patched %v; %v", left, patched, c.API.Get(heldMaps)["status"])
-				}
-				meta := c.API.Get("pods/shop/p0")["metadata"].(map[string]any)
-				why := fmt.Sprint(meta["annotations"])
-				if want := `kept, because a person has decided so: HeldCollection "configmaps"`; !strings.Contains(why, want) {
-					c.Errorf("%q does not say %q", why, want)
-				}
-				decide(c, "Discard", saysHeld(c, "digest"))
-				c.Pass(10 * time.Minute)
-				if left := leftOf(c, 7); left != 7 || c.API.Get(heldMaps) != nil {
-					c.Errorf("%d of 7 are left; %v", left, c.API.Get(heldMaps))
-				}
-			})
-		})
-	}
+			}
+		}
+		if left := leftOf(c, 7); left != 7 || len(patched) != 6 || patched["p6"] != 0 || saysHeld(c, "held") != "1" {
+			c.Errorf("%d of 7 are left, patched %v; %v", left, patched, c.API.Get(heldMaps)["status"])
+		}
+		meta := c.API.Get("pods/shop/p0")["metadata"].(map[string]any)
+		why := fmt.Sprint(meta["annotations"])
+		if want := `kept, because a person has decided so: HeldCollection "configmaps"`; !strings.Contains(why, want) {
+			c.Errorf("%q does not say %q", why, want)
+		}
+		decide(c, "Discard", saysHeld(c, "digest"))
+		c.Pass(10 * time.Minute)
+		if left := leftOf(c, 7); left != 7 || c.API.Get(heldMaps) != nil {
+			c.Errorf("%d of 7 are left; %v", left, c.API.Get(heldMaps))
+		}
+	})
 }
 
 // TestWhatIsDiscardedStaysHoweverLongItTakes: an admission webhook refuses the patches for ten
@@ -347,26 +337,5 @@ func TestNoWorkWaitsForHeldCollectionsWhereNothingIsHeld(t *testing.T) {
 		c.Start()
 		c.Pass(time.Minute)
 		c.MustBeGone("pods/shop/p0")
-	})
-}
-
-// TestBesideAnotherCollectorItsDeletesCount: it deletes three objects, each before Weir's workers
-// have weighed it. With them the fourth exceeds the limit.
-func TestBesideAnotherCollectorItsDeletesCount(t *testing.T) {
-	clustertest.Run(t, func(c *clustertest.Cluster) {
-		c.Options.Companion, c.Options.Brake, c.Options.BrakeUsers = true, brake.Limits{Most: 3, Objects: 3, Share: 1}, []string{"collector"}
-		c.Start()
-		c.Pass(time.Minute)
-		for i := range 3 {
-			orphan(c, i)
-			c.Pass(brake.Pause / 2) // it is looked up, and not weighed yet
-			c.API.Remove(fmt.Sprint("pods/shop/p", i))
-			c.Pass(brake.Pause / 10)
-		}
-		orphan(c, 3)
-		c.Pass(time.Minute)
-		if held := saysHeld(c, "held"); held != "1" {
-			c.Errorf("%q are held, want 1: %v", held, c.API.Get(heldMaps)["status"])
-		}
 	})
 }

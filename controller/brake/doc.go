@@ -7,11 +7,8 @@
 // deletes are counted by the kind of the owners. Past a limit the kind is held: nothing more is
 // deleted for it, and all else goes on.
 //
-// Ledger does the counting, and has no clock and no lock. Brake has the lock, under which nothing
-// can block. Its goroutines are the caller's. Run keeps a HeldCollection for each kind of owners
+// Ledger does the counting, and has no clock and no lock. Brake has the lock, under which only the
+// graph is read. Its goroutines are the caller's. Run keeps a HeldCollection for each kind of owners
 // that is held, and reads people's decisions there. Remember records which owners were seen to be
 // deleted, and Recall reads that record after a restart.
-//
-// Where another collector deletes, a Guard in the webhook answers for each of its deletes. Heed
-// runs in the caller's goroutine, and has a process hold what the leader's HeldCollections say.
 package brake

@@ -55,7 +55,7 @@ type owner struct {
 }
 
 // records reports whether anything is recorded.
-func (b *Brake) records() bool { return b.Record != nil && !b.Beside && !b.Limits.Off() }
+func (b *Brake) records() bool { return b.Record != nil && !b.Limits.Off() }
 
 // Recall reads what the process before recorded, after every kind has been listed. If that fails,
 // Remember retries it.

@@ -9,15 +9,3 @@ func (l *Ledger) Why(owners schema.GroupResource) string {
 	}
 	return ""
 }
-
-// HeldKinds is of how many kinds of owners something is held.
-func (b *Brake) HeldKinds() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, acc := range b.ledger.kinds {
-		if acc.held != nil {
-			n++
-		}
-	}
-	return n
-}

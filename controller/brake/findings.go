@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -25,12 +26,12 @@ type findings struct {
 	counted  counted     // with how many objects each requested deletion goes
 	going    int         // objects about which a decision is not carried out yet
 	open     int         // owners of which it is not known whether they exist
+	relisted bool        // everything is being listed again, and nothing else is known
 	digest   string      // of uids; "" if there are none
 	because  map[graph.Conclusion]int
 	weight   counts // what would be deleted in all
 	complete bool   // weight is all, and not only a lower bound
 	samples  []graph.Inferred
-	since    time.Time
 	why      string
 }
 
@@ -40,42 +41,74 @@ const (
 	perWeighing = 2000
 )
 
-// find returns what is held for a kind of owners. While everything is being listed again nothing is
-// known.
-func (b *Brake) find(owners schema.GroupResource) findings {
-	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, complete: true}
-	if b.Store.Rewound() != "" {
-		f.open = 1
+// find returns what is held of a cause. While everything is being listed again nothing is known.
+func (b *Brake) find(r *record) findings {
+	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, why: r.hold.why}
+	switch {
+	case b.Store.Rewound() != "":
+		f.relisted = true
 		return f
-	}
-	for next := uint32(0); ; {
-		var found []graph.Inferred
-		var open int
-		found, open, next = b.inferred(owners, next)
-		f.open += open
-		waiting, going := b.divide(found)
-		f.take(waiting)
-		f.going += going
-		if next == 0 {
-			break
+	case r.requested:
+		b.findRequested(r.kind, &f)
+	default:
+		for found, open := range b.inferred(r.kind) {
+			f.open += open
+			b.divide(found, &f)
 		}
+		f.going += b.releasing(r.kind)
 	}
-	f.going += b.releasing(owners)
 	b.weigh(&f)
 	return f
 }
 
-// inferred returns some of the objects that are garbage by inference about owners of a kind; see
-// graph.InferredFrom.
-func (b *Brake) inferred(owners schema.GroupResource, from uint32) (found []graph.Inferred, open int, next uint32) {
-	b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, from) })
-	return found, open, next
+// inferred yields the objects that are garbage by inference about owners of a kind, some at a time,
+// and how many owners may yet turn out to be absent; see graph.InferredFrom.
+func (b *Brake) inferred(owners schema.GroupResource) iter.Seq2[[]graph.Inferred, int] {
+	return func(yield func([]graph.Inferred, int) bool) {
+		for next := uint32(0); ; {
+			var found []graph.Inferred
+			var open int
+			b.Store.Read(func(g *graph.Graph) { found, open, next = g.InferredFrom(owners, next) })
+			if !yield(found, open) || next == 0 {
+				return
+			}
+		}
+	}
+}
+
+// divide adds the objects that wait for a decision, and how many go by one. Discarded objects are
+// in neither.
+func (b *Brake) divide(found []graph.Inferred, f *findings) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, i := range found {
+		if _, kept := b.discarded[i.UID]; kept {
+			continue
+		}
+		waits, goes := b.ledger.Stands(i.Ref, i.Inference)
+		if goes {
+			f.going++
+		}
+		if waits {
+			f.because[i.Conclusion]++
+			f.take(i)
+		}
+	}
+}
+
+// take adds an object that waits for a decision.
+func (f *findings) take(i graph.Inferred) {
+	f.uids = append(f.uids, i.UID)
+	if len(f.samples) < mostSamples {
+		f.samples = append(f.samples, i)
+	}
 }
 
 // weigh counts all that goes with what was found.
 func (b *Brake) weigh(f *findings) {
 	slices.Sort(f.uids)
 	f.uids = slices.Compact(f.uids)
+	f.complete = len(f.uids) <= perWeighing // objects that two pieces own together are counted with neither
 	for piece := range slices.Chunk(f.uids, perWeighing) {
 		b.Store.Read(func(g *graph.Graph) {
 			weight, complete := g.Weigh(mostWeighed, piece...)
@@ -85,38 +118,10 @@ func (b *Brake) weigh(f *findings) {
 			f.complete = f.complete && complete
 		})
 	}
-	f.complete = f.complete && len(f.uids) <= perWeighing // objects that two pieces own together are counted with neither
-}
-
-// divide returns the objects that wait for a decision, and how many go by one. Discarded objects
-// are in neither.
-func (b *Brake) divide(found []graph.Inferred) (waiting []graph.Inferred, going int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	waiting = slices.DeleteFunc(found, func(i graph.Inferred) bool {
-		if _, kept := b.discarded[i.UID]; kept {
-			return true
-		}
-		if b.ledger.Goes(i.Ref, i.Inference) {
-			going++
-		}
-		return !b.ledger.Waits(i.Ref, i.Inference)
-	})
-	return waiting, going
-}
-
-func (f *findings) take(found []graph.Inferred) {
-	for _, i := range found {
-		f.uids = append(f.uids, i.UID)
-		f.because[i.Conclusion]++
-		if len(f.samples) < mostSamples {
-			f.samples = append(f.samples, i)
-		}
-	}
 }
 
 // any reports whether something is held, goes by a decision, or may turn out to be held.
-func (f *findings) any() bool { return len(f.uids) > 0 || f.going > 0 || f.open > 0 }
+func (f *findings) any() bool { return len(f.uids) > 0 || f.going > 0 || f.open > 0 || f.relisted }
 
 func (f *findings) objects() int64 {
 	n := 0
@@ -143,7 +148,7 @@ var (
 // status returns the status that a HeldCollection should have.
 func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.HeldCollectionStatus {
 	f := &r.seen
-	since := metav1.NewTime(f.since.Truncate(time.Second))
+	since := metav1.NewTime(r.hold.since.Truncate(time.Second))
 	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(),
 		Conditions: slices.Clone(object.Status.Conditions)}
 	held := r.condition()
@@ -171,26 +176,9 @@ func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.
 	return st
 }
 
-// condition returns the condition Held: whether something waits for a decision.
+// condition returns the condition Held: whether something waits for a decision, what is held, why,
+// and what a person can do.
 func (r *record) condition() metav1.Condition {
-	held := metav1.Condition{Type: v1beta1.ConditionHeld, Message: r.message()}
-	switch f := &r.seen; {
-	case len(f.uids) > 0:
-		held.Status, held.Reason = metav1.ConditionTrue, v1beta1.ReasonAwaitsDecision
-	case f.going > 0:
-		held.Status, held.Reason = metav1.ConditionFalse, v1beta1.ReasonDecided
-	case f.open > 0:
-		held.Status, held.Reason = metav1.ConditionUnknown, v1beta1.ReasonOwnersUnknown
-	default:
-		held.Status, held.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingHeld
-	}
-	return held
-}
-
-func (f *findings) conclusions() []graph.Conclusion { return slices.Sorted(maps.Keys(f.because)) }
-
-// message returns what is held, why, and what a person can do.
-func (r *record) message() string {
 	f := &r.seen
 	var parts []string
 	if r.outcome != "" {
@@ -199,36 +187,55 @@ func (r *record) message() string {
 	if f.going > 0 {
 		parts = append(parts, "The decision is not carried out yet for "+words.Count(f.going, "object", "objects")+".")
 	}
+	held := metav1.Condition{Type: v1beta1.ConditionHeld, Status: metav1.ConditionFalse}
 	switch {
-	case len(f.uids) > 0 && r.requested:
-		parts = append(parts, r.requestedMessage())
 	case len(f.uids) > 0:
-		var because []string
-		for _, c := range f.conclusions() {
-			because = append(because, fmt.Sprintf("%d: %s", f.because[c], sentences[c]))
-		}
-		least := ""
-		if !f.complete {
-			least = "at least "
-		}
-		parts = append(parts, fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of "+
-			"the kind %s (%s). Limit: %s.",
-			words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind, strings.Join(because, "; "), f.why))
-		parts = append(parts, fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p "+
-			"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-			"To keep them, and remove those owner references: the same with Discard. "+
-			"Objects whose owner references are repaired are no longer held.", r.cause, f.digest))
-	case f.going > 0:
-		parts = append(parts, "Nothing else waits for a decision.")
-	case f.open > 0 && r.requested:
+		held.Status, held.Reason = metav1.ConditionTrue, v1beta1.ReasonAwaitsDecision
+		parts = append(parts, r.question())
+	case f.relisted:
+		held.Status, held.Reason = metav1.ConditionUnknown, v1beta1.ReasonOwnersUnknown
 		parts = append(parts, "Weir is listing everything again. What is held is not known until then.")
+	case f.going > 0:
+		held.Reason = v1beta1.ReasonDecided
+		parts = append(parts, "Nothing else waits for a decision.")
 	case f.open > 0:
+		held.Status, held.Reason = metav1.ConditionUnknown, v1beta1.ReasonOwnersUnknown
 		parts = append(parts, fmt.Sprintf("Nothing is held. %d owners are still being looked up.", f.open))
 	default:
+		held.Reason = v1beta1.ReasonNothingHeld
 		parts = append(parts, "Nothing is held any more.")
 	}
-	return cut(strings.Join(parts, " "), 2048)
+	held.Message = cut(strings.Join(parts, " "), 2048)
+	return held
 }
+
+// question returns what is held, and how a person decides about it.
+func (r *record) question() string {
+	f, least := &r.seen, ""
+	if !f.complete {
+		least = "at least "
+	}
+	proceed := fmt.Sprintf("To have them deleted: kubectl patch held %s --type merge -p "+
+		"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. ", r.cause, f.digest)
+	if r.requested {
+		return fmt.Sprintf("Held: %s of %s, which would delete %s%s in all (%s). ",
+			words.Count(len(f.uids), "requested deletion", "requested deletions"), r.kind, least,
+			words.Count(f.objects(), "object", "objects"), f.why) + proceed +
+			"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within " +
+			"the limit continues by itself."
+	}
+	var because []string
+	for _, c := range f.conclusions() {
+		because = append(because, fmt.Sprintf("%d: %s", f.because[c], sentences[c]))
+	}
+	return fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of "+
+		"the kind %s (%s). Limit: %s. ", words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind,
+		strings.Join(because, "; "), f.why) + proceed +
+		"To keep them, and remove those owner references: the same with Discard. " +
+		"Objects whose owner references are repaired are no longer held."
+}
+
+func (f *findings) conclusions() []graph.Conclusion { return slices.Sorted(maps.Keys(f.because)) }
 
 // cut shortens a text to most characters, as the schema allows.
 func cut(s string, most int) string {
@@ -255,18 +262,13 @@ func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 
 // tell sends Events when something begins to be held, and about decisions.
 func (k *keeper) tell(r *record, uid types.UID) {
-	name := r.String()
-	if !r.told && len(r.seen.uids) > 0 {
+	switch name, message := r.String(), r.condition().Message; {
+	case !r.told && len(r.seen.uids) > 0:
 		r.told = true
-		k.Reporter.CollectionHeld(name, uid, true, r.message())
-		k.Log.Info("held", "name", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", r.message())
-		return
-	}
-	if r.outcome != r.outcomeTold {
+		k.Reporter.CollectionHeld(name, uid, true, message)
+		k.Log.Info("held", "name", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", message)
+	case r.outcome != r.outcomeTold:
 		r.outcomeTold = r.outcome
-		if r.outcome == "" {
-			return // the history went back to before the decision
-		}
 		k.Reporter.CollectionHeld(name, uid, false, r.outcome)
 	}
 }

@@ -42,30 +42,144 @@ type keeper struct {
 	records map[cause]*record
 	history int            // Brake.history at the begin of this look
 	failing rate.Sometimes // logs a failure
-	refused refusal
 }
 
-// refusal is since when every answer of the API server was that there are no HeldCollections, or
-// that they may not be read.
-type refusal struct{ since time.Time }
+// cause is what a HeldCollection is about: inference about the owners of a kind, or requested
+// deletions of a kind.
+type cause struct {
+	kind      schema.GroupResource
+	requested bool
+}
 
-// refusedFor is how long that has to be the only answer before it is believed. An API server that
-// starts answers so to every client.
-const refusedFor = time.Minute
-
-// by records an answer, and reports whether the refusal is believed.
-func (r *refusal) by(err error) bool {
-	switch {
-	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-		r.since = time.Time{}
-	case r.since.IsZero():
-		r.since = time.Now()
+// String returns the name of the HeldCollection.
+func (c cause) String() string {
+	if c.requested {
+		return v1beta1.HeldRequested + c.kind.String()
 	}
-	return !r.since.IsZero() && time.Since(r.since) >= refusedFor
+	return c.kind.String()
 }
 
-// undefined reports whether HeldCollections cannot be listed because their CRD does not exist. An
-// API server that starts may not serve them yet.
+// causeOf returns what a HeldCollection is about.
+func causeOf(h *v1beta1.HeldCollection) cause {
+	if c := h.Status.Cause; c.Resource != "" {
+		return cause{schema.GroupResource{Group: c.Group, Resource: c.Resource}, c.Type == v1beta1.HeldForRequest}
+	}
+	return cause{kind: schema.ParseGroupResource(h.Name)} // the status does not say: in doubt more is held
+}
+
+// record is what the keeper knows of one cause.
+type record struct {
+	cause
+	hold    hold
+	seen    findings
+	sets    *sets
+	next    time.Time // when to count again
+	empty   time.Time // since when nothing was held; zero: something is
+	ended   bool      // nothing is held any more, and the HeldCollection is to be deleted
+	told    bool
+	applied v1beta1.HeldCollectionSpec // the last decision that was carried out
+	outcome string                     // what the last decision did
+	// outcomeTold is the last outcome that an Event said.
+	outcomeTold string
+}
+
+// look brings all records and HeldCollections up to date.
+func (k *keeper) look(ctx context.Context) {
+	k.mu.Lock()
+	unsure, held := k.unsure, k.heldLocked()
+	if k.history != k.Brake.history { // digests and decisions were of a history that is over
+		k.history = k.Brake.history
+		clear(k.records)
+	}
+	k.mu.Unlock()
+	if !unsure && len(held)+len(k.records) == 0 {
+		return
+	}
+	items, err := k.list(ctx)
+	if err != nil && !(unsure && k.undefined(ctx, err)) {
+		k.failure(ctx, err)
+		return
+	}
+	if unsure {
+		if held = k.resume(items); held == nil {
+			return
+		}
+	}
+	objects := map[string]*v1beta1.HeldCollection{}
+	for i := range items {
+		objects[items[i].Name] = &items[i]
+	}
+	for c, h := range held {
+		if k.records[c] == nil {
+			k.records[c] = newRecord(c, objects[c.String()])
+		}
+		k.records[c].hold = h
+	}
+	byName := func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }
+	for _, c := range slices.SortedFunc(maps.Keys(k.records), byName) {
+		r, object := k.records[c], objects[c.String()]
+		if !r.ended {
+			k.follow(r, object)
+		}
+		if k.wentBack() {
+			return // a decision by what would be written now would be voided by the next look
+		}
+		if err := k.write(ctx, r, object); err != nil {
+			k.failure(ctx, err)
+		}
+	}
+}
+
+// newRecord returns a record. A decision that is there before does not count. It was about what an
+// earlier process wrote, in a cluster that may have been restored since.
+func newRecord(c cause, object *v1beta1.HeldCollection) *record {
+	void := ""
+	if object != nil && object.Spec.Decision != "" {
+		void = object.Spec.Digest
+	}
+	return &record{cause: c, sets: newSets(void)}
+}
+
+// heldLocked returns all causes of which something is held.
+func (b *Brake) heldLocked() map[cause]hold {
+	b.ledger.Tidy(time.Now())
+	held := map[cause]hold{}
+	for kind, acc := range b.ledger.kinds {
+		if acc.held != nil {
+			held[cause{kind: kind}] = *acc.held
+		}
+	}
+	for kind, since := range b.since {
+		held[cause{kind: kind, requested: true}] = hold{since: since}
+	}
+	return held
+}
+
+// resume holds what HeldCollections say was held before a restart of Weir, or in the history that
+// the API server went back to, and returns all that is held. It returns nil if the history went
+// back once more.
+func (k *keeper) resume(items []v1beta1.HeldCollection) map[cause]hold {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.history != k.Brake.history {
+		return nil
+	}
+	for i := range items {
+		c, since := causeOf(&items[i]), items[i].Status.Since
+		switch {
+		case since == nil: // only Weir writes the status: another client has made this one, and it holds nothing
+		case c.requested: // finalizers hold those
+			k.since[c.kind] = since.Time
+		case !k.Limits.Off() && k.ledger.holds(c.kind) == nil:
+			k.ledger.Hold(time.Now(), c.kind, since.Time, "it was held before Weir was restarted, or in a backup that was restored")
+		}
+	}
+	k.unsure = false
+	return k.heldLocked()
+}
+
+// undefined reports whether HeldCollections cannot be listed because their definition does not
+// exist: then none were written. An API server that starts may not serve them yet.
 func (b *Brake) undefined(ctx context.Context, err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -78,91 +192,6 @@ func (b *Brake) undefined(ctx context.Context, err error) bool {
 
 var definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
-
-// record is what the keeper knows of one cause.
-type record struct {
-	cause
-	seen    findings
-	sets    *sets     // nil: decisions made before are not known yet
-	next    time.Time // when to count again
-	empty   time.Time // since when nothing was held; zero: something is
-	ended   bool      // nothing is held any more, and the HeldCollection is to be deleted
-	told    bool
-	applied v1beta1.HeldCollectionSpec // the last decision that was carried out
-	outcome string                     // what the last decision did
-	// outcomeTold is the last outcome that an Event said.
-	outcomeTold string
-	// written is the status that was last written, and stored what the API server made of it, which
-	// may know fewer fields. If either differs it is written again: other clients may have changed the
-	// status, or created the object again without.
-	written, stored *v1beta1.HeldCollectionStatus
-}
-
-// Begin has nothing deleted by inference until Run, or Heed, has read what is held.
-func (b *Brake) Begin() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.keeps, b.unsure = true, true
-}
-
-// again reads what was held before a restart of Weir, or in the history that the API server went
-// back to, and reports whether that is known.
-func (k *keeper) again(ctx context.Context) bool {
-	k.mu.Lock()
-	unsure, history := k.unsure, k.Brake.history
-	k.mu.Unlock()
-	if !unsure {
-		return true
-	}
-	items, err := k.list(ctx)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return false
-	case k.undefined(ctx, err), k.refused.by(err):
-		k.Log.Info("HeldCollections cannot be read: what is held will be forgotten when Weir ends. Does the cluster have "+
-			"Weir's CRDs, and may Weir read them?", "err", err.Error())
-	default:
-		k.failing.Do(func() {
-			k.Log.Info("cannot read what was held before, and waits for it; will try again", "err", err.Error())
-		})
-		return false
-	}
-	why := "it was held before Weir was restarted"
-	if history > 0 {
-		why = "it was held in the backup that was restored"
-	}
-	k.resume(items, why)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.unsure = history != k.Brake.history
-	return !k.unsure
-}
-
-// resume holds what HeldCollections say was held.
-func (b *Brake) resume(items []v1beta1.HeldCollection, why string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range items {
-		// Only Weir writes the status. An object without one was created by another client, and holds
-		// nothing.
-		if since := items[i].Status.Since; since != nil {
-			c := causeOf(&items[i])
-			if c.requested { // finalizers hold those
-				b.since[c.kind] = since.Time
-				continue
-			}
-			if b.Limits.Off() {
-				continue
-			}
-			if b.ledger.holds(c.kind) != nil {
-				continue
-			}
-			b.ledger.Hold(time.Now(), c.kind, since.Time, why)
-			b.Log.Info("held since before", "name", c.String(), "since", since.Time, "because", why)
-		}
-	}
 }
 
 // list lists all HeldCollections.
@@ -182,80 +211,6 @@ func (b *Brake) list(ctx context.Context) ([]v1beta1.HeldCollection, error) {
 	return items, nil
 }
 
-// held returns all causes of which something is held.
-func (k *keeper) held() map[cause]hold {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.ledger.Tidy(time.Now())
-	held := map[cause]hold{}
-	for kind, acc := range k.ledger.kinds {
-		if acc.held != nil {
-			held[cause{kind: kind}] = *acc.held
-		}
-	}
-	for kind, since := range k.kinds() {
-		held[cause{kind: kind, requested: true}] = hold{since: since}
-	}
-	return held
-}
-
-// look brings all records and HeldCollections up to date.
-func (k *keeper) look(ctx context.Context) {
-	if !k.again(ctx) {
-		return
-	}
-	held := k.held()
-	k.forgetSets()
-	for c := range held {
-		if k.records[c] == nil {
-			k.records[c] = &record{cause: c}
-		}
-	}
-	if len(k.records) == 0 {
-		return
-	}
-	items, err := k.list(ctx)
-	if err != nil {
-		k.failure(ctx, err)
-	}
-	byName := func(a, b cause) int { return cmp.Compare(a.String(), b.String()) }
-	for _, c := range slices.SortedFunc(maps.Keys(k.records), byName) {
-		r := k.records[c]
-		var object *v1beta1.HeldCollection
-		if i := slices.IndexFunc(items, func(h v1beta1.HeldCollection) bool { return h.Name == c.String() }); i >= 0 {
-			object = &items[i]
-		}
-		if r.sets == nil && err == nil {
-			r.begin(object)
-		}
-		if !r.ended {
-			k.follow(r, held[c], object)
-		}
-		if err != nil {
-			continue // nor can it be written
-		}
-		if k.wentBack() {
-			return // a decision by what would be written now would be voided by the next look
-		}
-		if err := k.write(ctx, r, object); err != nil {
-			k.failure(ctx, err)
-		}
-	}
-}
-
-// forgetSets voids digests and decisions from before the history went back.
-func (k *keeper) forgetSets() {
-	if !k.wentBack() {
-		return
-	}
-	k.mu.Lock()
-	k.history = k.Brake.history
-	k.mu.Unlock()
-	for _, r := range k.records {
-		r.sets, r.applied, r.outcome, r.next = nil, v1beta1.HeldCollectionSpec{}, "", time.Time{}
-	}
-}
-
 // wentBack reports whether the history has gone back since this look began.
 func (k *keeper) wentBack() bool {
 	k.mu.Lock()
@@ -263,24 +218,14 @@ func (k *keeper) wentBack() bool {
 	return k.history != k.Brake.history
 }
 
-// begin voids a decision that was there before. It was about what an earlier process wrote, in a
-// cluster that may have been restored since.
-func (r *record) begin(object *v1beta1.HeldCollection) {
-	void := ""
-	if object != nil && object.Spec.Decision != "" {
-		void = object.Spec.Digest
-	}
-	r.sets = newSets(void)
-}
-
 func (k *keeper) failure(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		k.failing.Do(func() { k.Log.Error(err, "what is held cannot be recorded, and stays held") })
+		k.failing.Do(func() { k.Log.Error(err, "what is held cannot be read or recorded, and stays held") })
 	}
 }
 
 // follow brings a record up to date with a decision, and with the graph.
-func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
+func (k *keeper) follow(r *record, object *v1beta1.HeldCollection) {
 	if object != nil && k.decide(r, object.Spec) {
 		r.next = time.Time{}
 	}
@@ -288,12 +233,7 @@ func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
 		return
 	}
 	began := time.Now()
-	if r.requested {
-		r.seen = k.findRequested(r.kind)
-	} else {
-		r.seen = k.find(r.kind)
-		r.seen.why = h.why
-	}
+	r.seen = k.find(r)
 	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
 	k.metrics.holds(r.cause, r.seen.objects())
 	switch {
@@ -306,10 +246,7 @@ func (k *keeper) follow(r *record, h hold, object *v1beta1.HeldCollection) {
 		k.end(r)
 		return
 	}
-	if r.sets != nil {
-		r.seen.digest = r.sets.take(r.seen.uids, r.seen.counted)
-	}
-	r.seen.since = h.since
+	r.seen.digest = r.sets.take(r.seen.uids, r.seen.counted)
 }
 
 // end ends the hold of a record, because nothing is held any more. What has come to be held
@@ -327,12 +264,9 @@ func (k *keeper) end(r *record) {
 	if r.requested {
 		return // a root that is held is asked about again and again
 	}
-	for found, _, next := k.inferred(r.kind, 0); ; found, _, next = k.inferred(r.kind, next) {
+	for found := range k.inferred(r.kind) {
 		for _, i := range found {
 			k.requeue(i.UID)
-		}
-		if next == 0 {
-			return
 		}
 	}
 }
@@ -341,18 +275,17 @@ func (k *keeper) end(r *record) {
 func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldCollection) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	client := k.Client.Resource(Resource)
+	client, name := k.Client.Resource(Resource), r.String()
 	if r.ended {
 		if object != nil {
 			only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}}
-			if err := client.Delete(ctx, object.Name, only); err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete HeldCollection %s: %w", object.Name, err)
+			if err := client.Delete(ctx, name, only); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete HeldCollection %s: %w", name, err)
 			}
 		}
 		delete(k.records, r.cause)
 		return nil
 	}
-	name := r.String()
 	if object == nil {
 		made, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": v1beta1.GroupVersion.String(), "kind": "HeldCollection", "metadata": map[string]any{"name": name},
@@ -364,8 +297,7 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 			Name: name, UID: made.GetUID(), Generation: made.GetGeneration()}}
 	}
 	want := r.status(object, time.Now())
-	if r.written != nil && equality.Semantic.DeepEqual(r.written, want) &&
-		equality.Semantic.DeepEqual(r.stored, &object.Status) {
+	if equality.Semantic.DeepEqual(want, &object.Status) {
 		return nil
 	}
 	status, err := patchOf(want)
@@ -376,15 +308,9 @@ func (k *keeper) write(ctx context.Context, r *record, object *v1beta1.HeldColle
 	if err != nil {
 		return fmt.Errorf("encode the status of HeldCollection %s: %w", name, err)
 	}
-	patched, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
+	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("write the status of HeldCollection %s: %w", name, err)
 	}
-	var now v1beta1.HeldCollection
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(patched.Object, &now); err != nil {
-		return fmt.Errorf("read HeldCollection %s: %w", name, err)
-	}
-	r.written, r.stored = want, &now.Status
 	k.tell(r, object.UID)
 	return nil
 }

@@ -14,22 +14,20 @@ import (
 // arguments, and must not go back.
 type Ledger struct {
 	limits Limits
-	// beside: another collector deletes. An object that was let through and is still there may be
-	// waiting for that collector, so a hold also holds it.
-	beside bool
 	kinds  map[schema.GroupResource]*account
 }
 
-// NewLedger returns a Ledger. beside says that another collector deletes.
-func NewLedger(l Limits, beside bool) *Ledger {
-	return &Ledger{limits: l, beside: beside, kinds: map[schema.GroupResource]*account{}}
-}
+// NewLedger returns a Ledger in which nothing is counted yet.
+func NewLedger(l Limits) *Ledger { return &Ledger{l, map[schema.GroupResource]*account{}} }
 
 // Rewound records that the API server's history went back. Objects that were let through or decided
 // about are not any more, even if there are objects with the same uids. Their amount still counts.
 func (l *Ledger) Rewound() {
 	for _, acc := range l.kinds {
-		acc.forget()
+		clear(acc.follows)
+		for i := range acc.past {
+			clear(acc.past[i].let)
+		}
 		if acc.held != nil {
 			clear(acc.held.decided)
 		}
@@ -42,35 +40,55 @@ type Answer uint8
 // The answers.
 const (
 	Go    Answer = iota
-	Weigh        // it depends on what goes with the object: call Charge
 	Later        // after Pause
 	Held
 )
 
-// Ask answers whether an object may be deleted by inference, as far as that is known without its
-// weight.
-func (l *Ledger) Ask(now time.Time, a graph.Action) Answer {
+// Before the first object is let through, and after every looksAround of them, there is a Pause.
+// Then all others are counted that are to go for the same kind of owners. So a controller that
+// writes nonsense into one object after the other has written some hundreds when the first few have
+// gone, and all of it is held. And lookups of many owners have been answered before the first
+// object goes.
+const (
+	looksAround = 50
+	Pause       = time.Second
+)
+
+// Load is what would go with an object.
+type Load struct {
+	Weight []graph.Counted // what goes with it, itself included
+	Others []graph.Ref     // what is to go for the same kind of owners, if that was asked for
+	Sizes  counts          // how many objects of each kind there are
+}
+
+// Ask answers whether an object may be deleted by inference, and counts it if so. weigh is called
+// where that depends on what goes with the object; around asks for the Others, too. If a limit
+// would be exceeded, the kind of owners is held from now on, and began is true.
+func (l *Ledger) Ask(now time.Time, a graph.Action, weigh func(around bool) Load) (answer Answer, began bool) {
 	if l.limits.Off() {
-		return Go
+		return Go, false
 	}
-	acc := l.account(now, a.Inferred.Owners)
-	switch weighed, decided := acc.decided(a.Object.UID); {
-	case acc.lets(a.Object.UID), weighed:
-		return Go
-	case acc.expects(a.Object, a.Inferred):
-		if l.beside { // the other collector does not say when it has; it asks again
-			acc.past[0].let[a.Object.UID] = struct{}{}
-			acc.followed(a.Object.Kind)
-		}
-		return Go
+	acc, o := l.account(now, a.Inferred.Owners), a.Object
+	weighed, decided := acc.decided(o.UID)
+	switch {
+	case weighed, acc.passes(o, a.Inferred):
+		return Go, false
 	case decided:
-		return Weigh
+		acc.held.decided[o.UID] = true
+		acc.follow(o.Kind, weigh(false).Weight)
+		return Go, false
 	case acc.held != nil:
-		return Held
+		return Held, false
 	case now.Before(acc.pauses):
-		return Later
+		return Later, false
 	}
-	return Weigh
+	load := weigh(acc.charges%looksAround == 0)
+	if why := l.exceeds(now, acc, o, load); why != "" {
+		acc.hold(now, why)
+		return Held, true
+	}
+	acc.letThrough(now, o, load.Weight)
+	return Go, false
 }
 
 // account returns the account of a kind of owners, up to date.
@@ -84,93 +102,13 @@ func (l *Ledger) account(now time.Time, owners schema.GroupResource) *account {
 	return acc
 }
 
-// Before the first object is let through, and after every looksAround of them, there is a Pause.
-// Then all others are counted that are to go for the same kind of owners. So a controller that
-// writes nonsense into one object after the other has written some hundreds when the first few have
-// gone. And lookups of many owners have been answered before the first object goes.
-const (
-	looksAround = 50
-	Pause       = time.Second
-)
-
-// LooksAround reports whether Charge wants to know the others that are to go for the same kind of
-// owners. What comes at once is then held at once, and not after the limit has been used up.
-func (l *Ledger) LooksAround(owners schema.GroupResource) bool {
-	acc := l.kinds[owners]
-	return acc == nil || acc.held == nil && acc.charges%looksAround == 0
-}
-
-// Load is the weight of an object, for Charge.
-type Load struct {
-	Weight []graph.Counted // what goes with an object, itself included
-	Others []graph.Ref     // to go for the same kind of owners, if LooksAround
-	Sizes  counts          // how many objects of each kind there are
-}
-
-// Charge answers whether an object may be deleted with all that goes with it, right after Ask
-// answered Weigh, and counts it if so. If that exceeds a limit, the kind of owners is held from now
-// on, and began is true. If the account has ended meanwhile, the answer is Later.
-func (l *Ledger) Charge(now time.Time, a graph.Action, load Load) (answer Answer, began bool) {
-	acc := l.kinds[a.Inferred.Owners]
-	if acc == nil {
-		return Later, false
-	}
-	acc.turn(now)
-	_, decided := acc.decided(a.Object.UID)
-	switch {
-	case acc.passes(a.Object, a.Inferred): // another goroutine asked about it at the same time
-		return Go, false
-	case decided:
-		acc.held.decided[a.Object.UID] = true
-		acc.follow(a.Object.Kind, load.Weight)
-		return Go, false
-	case acc.held != nil:
-		return Held, false
-	}
-	if why := l.exceeds(now, acc, a, load); why != "" {
-		return Held, l.Exceeded(now, a.Inferred.Owners, why)
-	}
-	acc.letThrough(now, a.Object.UID)
-	acc.count(a.Object, load.Weight)
-	return Go, false
-}
-
-// Went counts an object that another collector has deleted by inference, without this process
-// having been asked in time. why is the limit that this exceeds, for Exceeded; "" for none.
-func (l *Ledger) Went(now time.Time, a graph.Action, load Load) (why string) {
-	acc := l.account(now, a.Inferred.Owners)
-	switch {
-	case acc.held != nil: // it was let through before the hold, or a person has decided
-		return ""
-	case acc.lets(a.Object.UID):
-		return ""
-	case acc.expects(a.Object, a.Inferred):
-		acc.followed(a.Object.Kind)
-		return ""
-	}
-	why = l.exceeds(now, acc, a, load)
-	acc.count(a.Object, load.Weight) // its uid is not kept: it does not come back, and their number has no bound
-	return why
-}
-
-// Exceeded holds a kind of owners whose limit was exceeded. It reports false if the kind is held
-// already.
-func (l *Ledger) Exceeded(now time.Time, owners schema.GroupResource, why string) bool {
-	acc := l.account(now, owners)
-	if acc.held != nil {
-		return false
-	}
-	l.hold(acc, now, why)
-	return true
-}
-
 // exceeds returns the limit that an object would exceed; "" for none. Kinds of owners that are held
 // do not count in the limit for all kinds together, so that the others go on.
-func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load) string {
+func (l *Ledger) exceeds(now time.Time, acc *account, o graph.Ref, load Load) string {
 	for k, n := range load.Sizes {
 		acc.sizes[k] = max(acc.sizes[k], n)
 	}
-	more := acc.comesTo(a.Object, load)
+	more := acc.comesTo(o, load)
 	sum, sizes := maps.Clone(more), counts{}
 	acc.addTo(sum, sizes, spans)
 	if why := l.limits.exceeded(sum, sizes); why != "" {
@@ -190,15 +128,12 @@ func (l *Ledger) exceeds(now time.Time, acc *account, a graph.Action, load Load)
 
 // Gone records that an object that had been let through was deleted.
 func (l *Ledger) Gone(a graph.Action) {
-	if acc := l.kinds[a.Inferred.Owners]; acc != nil && a.Inferred.Inherited {
-		acc.followed(a.Object.Kind)
+	acc := l.kinds[a.Inferred.Owners]
+	if acc == nil || !a.Inferred.Inherited {
+		return
 	}
-}
-
-func (l *Ledger) hold(a *account, since time.Time, why string) {
-	a.held = &hold{since: since, why: why, decided: map[types.UID]bool{}}
-	if l.beside {
-		a.forget()
+	if acc.follows[a.Object.Kind]--; acc.follows[a.Object.Kind] <= 0 {
+		delete(acc.follows, a.Object.Kind)
 	}
 }
 
@@ -213,7 +148,7 @@ func (l *Ledger) holds(owners schema.GroupResource) *hold {
 // Hold holds a kind of owners that a HeldCollection says is held.
 func (l *Ledger) Hold(now time.Time, owners schema.GroupResource, since time.Time, why string) {
 	acc := newAccount(now)
-	l.hold(acc, since, why)
+	acc.hold(since, why)
 	l.kinds[owners] = acc
 }
 
@@ -230,26 +165,16 @@ func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
 	}
 }
 
-// Proceeds reports whether a person has let an object go.
-func (l *Ledger) Proceeds(o graph.Ref, i graph.Inference) bool {
-	held := l.holds(i.Owners)
-	if held == nil {
-		return false
+// Stands says what an object of a kind of owners that is held waits for: a person's decision, or to
+// be deleted by one, with what it depends on. Neither is true if it was let through before.
+func (l *Ledger) Stands(o graph.Ref, i graph.Inference) (waits, goes bool) {
+	acc := l.kinds[i.Owners]
+	if acc == nil || acc.held == nil {
+		return false, false
 	}
-	_, decided := held.decided[o.UID]
-	return decided
-}
-
-// Waits reports whether an object is held, and waits for a decision.
-func (l *Ledger) Waits(o graph.Ref, i graph.Inference) bool {
-	acc := l.kinds[i.Owners]
-	return acc != nil && acc.held != nil && !l.Proceeds(o, i) && !acc.passes(o, i)
-}
-
-// Goes reports whether an object goes by a person's decision, or follows one that does.
-func (l *Ledger) Goes(o graph.Ref, i graph.Inference) bool {
-	acc := l.kinds[i.Owners]
-	return acc != nil && acc.held != nil && (l.Proceeds(o, i) || acc.expects(o, i))
+	_, goes = acc.held.decided[o.UID]
+	goes = goes || acc.expects(o, i)
+	return !goes && !acc.lets(o.UID), goes
 }
 
 // Ends ends the hold of a kind of owners, whose count begins again from nothing.
@@ -258,4 +183,140 @@ func (l *Ledger) Ends(owners schema.GroupResource) { delete(l.kinds, owners) }
 // Tidy drops the accounts that are idle.
 func (l *Ledger) Tidy(now time.Time) {
 	maps.DeleteFunc(l.kinds, func(_ schema.GroupResource, acc *account) bool { return acc.idle(now) })
+}
+
+type counts = map[schema.GroupResource]int
+
+// Objects that were let through count for an hour against the limit of their kind of owners, and
+// for ten minutes against that of all kinds together. They are kept in spans of time, so it is at
+// least an hour less a span.
+const (
+	span   = 10 * time.Minute
+	spans  = 6
+	recent = 2 // spans; the newest has just begun
+	window = (spans - 1) * span
+)
+
+// account counts what was let through for owners of one kind.
+type account struct {
+	began   time.Time      // when the newest span began
+	past    [spans]passage // the newest first
+	sizes   counts         // the most objects of each kind that were seen
+	follows counts         // the dependents, still there, of objects that were let through
+	charges int            // how many objects were let through
+	pauses  time.Time      // no more are let through until then
+	held    *hold          // nil: the kind is not held
+}
+
+// passage is what was let through within one span.
+type passage struct {
+	weight counts
+	let    map[types.UID]struct{}
+}
+
+func newPassage() passage { return passage{counts{}, map[types.UID]struct{}{}} }
+
+// hold is the hold of a kind of owners whose limit was exceeded.
+type hold struct {
+	since   time.Time
+	why     string
+	decided map[types.UID]bool // what a person has let go; true once it was weighed
+}
+
+func newAccount(now time.Time) *account {
+	a := &account{began: now, pauses: now.Add(Pause), sizes: counts{}, follows: counts{}}
+	for i := range a.past {
+		a.past[i] = newPassage()
+	}
+	return a
+}
+
+func (a *account) hold(since time.Time, why string) { a.held = &hold{since, why, map[types.UID]bool{}} }
+
+// turn drops the spans that are too long ago.
+func (a *account) turn(now time.Time) {
+	for ; now.Sub(a.began) >= span; a.began = a.began.Add(span) {
+		copy(a.past[1:], a.past[:])
+		a.past[0] = newPassage()
+	}
+}
+
+// idle reports whether an account says nothing any more.
+func (a *account) idle(now time.Time) bool { return a.held == nil && now.Sub(a.began) >= spans*span }
+
+// lets reports whether an object was let through.
+func (a *account) lets(uid types.UID) bool {
+	for i := range a.past {
+		if _, let := a.past[i].let[uid]; let {
+			return true
+		}
+	}
+	return false
+}
+
+// expects reports whether an object follows one that was let through.
+func (a *account) expects(o graph.Ref, i graph.Inference) bool {
+	return i.Inherited && a.follows[o.Kind] > 0
+}
+
+// passes reports whether an object was let through, or follows one that was.
+func (a *account) passes(o graph.Ref, i graph.Inference) bool {
+	return a.lets(o.UID) || a.expects(o, i)
+}
+
+// decided reports whether a person has let an object go, and whether it was weighed since.
+func (a *account) decided(uid types.UID) (weighed, decided bool) {
+	if a.held == nil {
+		return false, false
+	}
+	weighed, decided = a.held.decided[uid]
+	return weighed, decided
+}
+
+// letThrough counts an object, and what goes with it. After each looksAround of them it begins a
+// Pause.
+func (a *account) letThrough(now time.Time, o graph.Ref, weight []graph.Counted) {
+	a.past[0].let[o.UID] = struct{}{}
+	if a.charges++; a.charges%looksAround == 0 {
+		a.pauses = now.Add(Pause)
+	}
+	add(a.past[0].weight, weight)
+	a.follow(o.Kind, weight)
+}
+
+func add(to counts, weight []graph.Counted) {
+	for _, f := range weight {
+		to[f.Kind] += f.Count
+	}
+}
+
+// comesTo returns what goes with an object, and with all others that load has for the same kind of
+// owners.
+func (a *account) comesTo(o graph.Ref, load Load) counts {
+	sum := counts{}
+	add(sum, load.Weight)
+	for _, other := range load.Others {
+		if !a.lets(other.UID) && other.UID != o.UID {
+			sum[other.Kind]++
+		}
+	}
+	return sum
+}
+
+// addTo adds what was let through within the newest spans to sum, and the sizes of kinds to sizes.
+func (a *account) addTo(sum, sizes counts, newest int) {
+	for _, p := range a.past[:newest] {
+		for k, n := range p.weight {
+			sum[k] += n
+		}
+	}
+	for k, n := range a.sizes {
+		sizes[k] = max(sizes[k], n)
+	}
+}
+
+// follow adds the dependents that go with an object of a kind to follows.
+func (a *account) follow(kind schema.GroupResource, weight []graph.Counted) {
+	add(a.follows, weight)
+	a.follows[kind] = max(0, a.follows[kind]-1) // without the object itself
 }

@@ -23,12 +23,13 @@ var (
 type bench struct {
 	*testing.T
 	*brake.Ledger
-	now   time.Time
-	sizes map[schema.GroupResource]int
+	now    time.Time
+	sizes  map[schema.GroupResource]int
+	around bool // it wanted to know what else is to go when it last weighed an object
 }
 
 func newBench(t *testing.T, l brake.Limits) *bench {
-	return &bench{T: t, Ledger: brake.NewLedger(l, false), now: time.Unix(0, 0),
+	return &bench{T: t, Ledger: brake.NewLedger(l), now: time.Unix(0, 0),
 		sizes: map[schema.GroupResource]int{pods: 1_000_000, secrets: 1_000_000}}
 }
 
@@ -39,22 +40,26 @@ func action(kind, owners schema.GroupResource, uid string, inherited bool) graph
 	}
 }
 
-// ask asks about an object with which so many others of a kind go, and tells whether it may.
+// answer asks about an object with which so many others of a kind go.
+func (b *bench) answer(a graph.Action, with map[schema.GroupResource]int, others ...graph.Ref) brake.Answer {
+	answer, _ := b.Ask(b.now, a, func(around bool) brake.Load {
+		b.around = around
+		load := brake.Load{Weight: []graph.Counted{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
+		for k, n := range with {
+			load.Weight = append(load.Weight, graph.Counted{Kind: k, Count: n})
+		}
+		return load
+	})
+	return answer
+}
+
+// ask is answer after a pause, and tells whether the object may go.
 func (b *bench) ask(a graph.Action, with map[schema.GroupResource]int, others ...graph.Ref) bool {
-	switch b.Ask(b.now, a) {
-	case brake.Go:
-		return true
-	case brake.Held:
-		return false
-	case brake.Later:
+	answer := b.answer(a, with, others...)
+	if answer == brake.Later {
 		b.now = b.now.Add(brake.Pause)
-	case brake.Weigh:
+		answer = b.answer(a, with, others...)
 	}
-	load := brake.Load{Weight: []graph.Counted{{Kind: a.Object.Kind, Count: 1}}, Sizes: b.sizes, Others: others}
-	for k, n := range with {
-		load.Weight = append(load.Weight, graph.Counted{Kind: k, Count: n})
-	}
-	answer, _ := b.Charge(b.now, a, load)
 	return answer == brake.Go
 }
 
@@ -153,39 +158,36 @@ func TestWhatComesAtOnceIsHeldAtOnce(t *testing.T) {
 	for i := range 6000 {
 		others = append(others, graph.Ref{Kind: pods, UID: types.UID(fmt.Sprint("p-", i))})
 	}
-	if !b.LooksAround(widgets) {
-		t.Error("it does not look around at the beginning")
-	}
-	if b.ask(action(pods, widgets, "p-0", false), nil, others...) {
-		t.Error("the first of 6000 went")
+	if b.ask(action(pods, widgets, "p-0", false), nil, others...) || !b.around {
+		t.Errorf("the first of 6000 went, or it did not look around: %t", b.around)
 	}
 	// Those that were let through are not others.
 	b = newBench(t, brake.DefaultLimits)
-	if went := b.many(widgets, "p", 4900); went != 4900 || !b.LooksAround(widgets) {
-		t.Fatalf("%d went, and it looks around: %t", went, b.LooksAround(widgets))
+	if went := b.many(widgets, "p", 4900); went != 4900 || b.around {
+		t.Fatalf("%d went, and it looked around for the last: %t", went, b.around)
 	}
-	if !b.ask(action(pods, widgets, "q", false), nil, others[:4950]...) {
-		t.Error("4951 were held")
+	if !b.ask(action(pods, widgets, "q", false), nil, others[:4950]...) || !b.around {
+		t.Errorf("4951 were held, or it did not look around: %t", b.around)
 	}
 }
 
 func TestThereIsAPauseBeforeTheNext(t *testing.T) {
 	b := newBench(t, brake.DefaultLimits)
-	if answer := b.Ask(b.now, action(pods, widgets, "p-0", false)); answer != brake.Later {
+	if answer := b.answer(action(pods, widgets, "p-0", false), nil); answer != brake.Later {
 		t.Errorf("the first: %d, want Later", answer)
 	}
 	b.ask(action(pods, gadgets, "first", false), nil)
 	b.many(widgets, "p", 50)
 	next := action(pods, widgets, "next", false)
-	if answer := b.Ask(b.now, next); answer != brake.Later {
+	if answer := b.answer(next, nil); answer != brake.Later {
 		t.Errorf("after 50: %d, want Later", answer)
 	}
-	if answer := b.Ask(b.now, action(pods, gadgets, "other", false)); answer != brake.Weigh {
-		t.Errorf("for another kind of owners: %d, want Weigh", answer)
+	if answer := b.answer(action(pods, gadgets, "other", false), nil); answer != brake.Go {
+		t.Errorf("for another kind of owners: %d, want Go", answer)
 	}
 	b.now = b.now.Add(brake.Pause)
-	if answer := b.Ask(b.now, next); answer != brake.Weigh || !b.LooksAround(widgets) {
-		t.Errorf("after the pause: %d, want Weigh, and to look around", answer)
+	if answer := b.answer(next, nil); answer != brake.Go || !b.around {
+		t.Errorf("after the pause: %d, want Go, and to look around", answer)
 	}
 }
 
@@ -265,7 +267,8 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 	b.many(widgets, "p", 10)
 	waits := func(uid string, inherited bool) bool {
 		a := action(pods, widgets, uid, inherited)
-		return b.Waits(a.Object, a.Inferred)
+		waits, _ := b.Stands(a.Object, a.Inferred)
+		return waits
 	}
 	if waits("p-0", false) || !waits("p-1", false) || !waits("p-9", false) {
 		t.Error("the first went, and the others wait")
@@ -292,21 +295,6 @@ func TestADecisionIsAboutWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestAHoldMayEndWhileAnObjectIsWeighed: what goes with it is found out without the lock.
-func TestAHoldMayEndWhileAnObjectIsWeighed(t *testing.T) {
-	b := newBench(t, brake.Limits{Most: 1, Objects: 1, Share: 1})
-	b.many(widgets, "p", 3)
-	b.Decided(widgets, []types.UID{"p-1"})
-	a := action(pods, widgets, "p-1", false)
-	if answer := b.Ask(b.now, a); answer != brake.Weigh {
-		t.Fatalf("answer %d, want Weigh", answer)
-	}
-	b.Ends(widgets)
-	if answer, held := b.Charge(b.now, a, brake.Load{}); answer != brake.Later || held {
-		t.Errorf("answer %d, held %t, want Later", answer, held)
-	}
-}
-
 // TestWhatWasAllowedBeforeARestoreCountsOnceMore: what a backup brings back has the uids of what
 // was let through.
 func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
@@ -322,7 +310,7 @@ func TestWhatWasAllowedBeforeARestoreCountsOnceMore(t *testing.T) {
 	b.ask(action(pods, widgets, "p-1", false), map[schema.GroupResource]int{secrets: 2})
 	b.Rewound()
 	for _, a := range []graph.Action{action(pods, widgets, "p-1", false), action(pods, widgets, "p-2", false), action(secrets, widgets, "s", true)} {
-		if b.ask(a, nil) || !b.Waits(a.Object, a.Inferred) {
+		if waits, _ := b.Stands(a.Object, a.Inferred); b.ask(a, nil) || !waits {
 			t.Errorf("%s goes by what was decided before", a.Object.UID)
 		}
 	}

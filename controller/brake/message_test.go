@@ -37,7 +37,7 @@ func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 		"more than could be counted": {part, []string{"not carried out yet for 3 objects. Held: 2 objects (at least 7 with all"}, "Nothing else"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&record{cause: kind, seen: c.seen}).message()
+			got := (&record{cause: kind, seen: c.seen}).condition().Message
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is not in: %s", want, got)

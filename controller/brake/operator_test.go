@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/clustertest"
 )
 
@@ -81,29 +80,6 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		}
 		if told := c.Reported("CollectionHeld"); len(told) != 1 {
 			c.Errorf("Events: %q", told)
-		}
-	})
-}
-
-// TestWhatASchemaDropsIsNotWrittenForEver: an API server with an older definition leaves out a
-// field that it does not know.
-func TestWhatASchemaDropsIsNotWrittenForEver(t *testing.T) {
-	held(t, 6, func(c *clustertest.Cluster, _ func()) {
-		writes := 0
-		c.Reply(func(r apitest.Request) *apitest.Reply {
-			if r.Method != http.MethodPatch || !strings.Contains(r.Path, "/heldcollections/") {
-				return nil
-			}
-			writes++
-			h := c.API.Get(heldMaps)
-			delete(h["status"].(map[string]any), "samples")
-			c.Put("heldcollections", h)
-			return &apitest.Reply{Code: 200, Body: c.API.Get(heldMaps)}
-		})
-		orphan(c, 6)
-		c.Pass(time.Hour)
-		if writes != 1 {
-			c.Errorf("it was written %d times", writes)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +29,8 @@ type root struct {
 // no lock.
 type requested struct {
 	roots   map[types.UID]root
-	since   map[schema.GroupResource]time.Time
-	decided map[types.UID]int // with how many objects each was to go
+	since   map[schema.GroupResource]time.Time // of the kinds that are held, or were when Weir last ran
+	decided map[types.UID]int                  // with how many objects each was to go
 }
 
 func newRequested() requested {
@@ -68,9 +69,6 @@ func (q *requested) of(kind schema.GroupResource) (all []root) {
 	return all
 }
 
-// kinds returns the kinds of roots that are held, or were when Weir last ran, and since when.
-func (q *requested) kinds() map[schema.GroupResource]time.Time { return maps.Clone(q.since) }
-
 // Requested reports whether the requested deletion of an object is held: more would also be deleted
 // than a policy allows, and no person has let it go. The caller asks again while it is held, and
 // when requeued by a decision.
@@ -95,16 +93,12 @@ func (b *Brake) Ended(uid types.UID) {
 	delete(b.decided, uid)
 }
 
-// findRequested returns what is held of a kind. Roots that the graph does not have are gone.
-func (b *Brake) findRequested(kind schema.GroupResource) findings {
-	f := findings{because: map[graph.Conclusion]int{}, weight: counts{}, counted: counted{}, complete: true}
-	if b.Store.Rewound() != "" {
-		f.open = 1 // nothing is known while everything is listed again
-		return f
-	}
+// findRequested adds what is held of a kind. Roots that the graph does not have are gone.
+func (b *Brake) findRequested(kind schema.GroupResource, f *findings) {
 	b.mu.Lock()
 	all := b.of(kind)
 	b.mu.Unlock()
+	f.counted = counted{}
 	limits := map[string]struct{}{}
 	for _, r := range all {
 		v, there := b.Store.Find(r.UID)
@@ -112,26 +106,17 @@ func (b *Brake) findRequested(kind schema.GroupResource) findings {
 			b.Ended(r.UID)
 			continue
 		}
-		f.uids = append(f.uids, r.UID)
 		f.counted[r.UID] = r.counted
 		limits[fmt.Sprintf("DeletionPolicy %q allows %d for each", r.by, r.most)] = struct{}{}
-		if len(f.samples) < mostSamples {
-			f.samples = append(f.samples, graph.Inferred{Ref: v.Ref, Version: v.Version,
-				Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d",
-					words.Count(r.goes, "object", "objects"), r.by, r.most)})
-		}
+		f.take(graph.Inferred{Ref: v.Ref, Version: v.Version,
+			Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d",
+				words.Count(r.goes, "object", "objects"), r.by, r.most)})
 	}
 	texts := slices.Sorted(maps.Keys(limits))
 	if len(texts) > mostLimits {
 		texts = append(texts[:mostLimits], fmt.Sprintf("and %d more policies", len(limits)-mostLimits))
 	}
-	for i, t := range texts {
-		if f.why += t; i < len(texts)-1 {
-			f.why += "; "
-		}
-	}
-	b.weigh(&f)
-	return f
+	f.why = strings.Join(texts, "; ")
 }
 
 // mostLimits is how many policies a message names.
@@ -144,26 +129,4 @@ func (q *requested) proceed(roots []item) {
 			q.decided[r.uid] = r.counted
 		}
 	}
-}
-
-// requestedMessage returns which requested deletions are held, and what a person can do.
-func (r *record) requestedMessage() string {
-	f := &r.seen
-	least := ""
-	if !f.complete {
-		least = "at least "
-	}
-	return fmt.Sprintf("Held: %s of %s, which would delete %s%s in all (%s). "+
-		"To have them deleted: kubectl patch held %s --type merge -p "+
-		"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. "+
-		"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within "+
-		"the limit continues by itself.",
-		deletions(len(f.uids)), r.kind, least, words.Count(f.objects(), "object", "objects"), f.why, r.cause, f.digest)
-}
-
-func deletions(n int) string {
-	if n == 1 {
-		return "1 requested deletion"
-	}
-	return fmt.Sprintf("%d requested deletions", n)
 }

@@ -37,6 +37,11 @@ func asking(uids ...string) *Brake {
 	return b
 }
 
+// foundOf returns what is held of ConfigMaps.
+func foundOf(b *Brake) findings {
+	return b.find(&record{cause: cause{kind: configMaps, requested: true}})
+}
+
 // TestADecisionIsAboutAsMuchAsWasShown: a deletion by request goes on with what a person saw, and
 // with the limit more, which needs no decision.
 func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
@@ -67,7 +72,7 @@ func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 				if held := b.Requested(mapRef("a"), "p", 10, s.goes); held != s.held {
 					t.Fatalf("step %d: held is %t", i, held)
 				}
-				f := b.findRequested(configMaps)
+				f := foundOf(b)
 				if got := f.counted["a"]; got != s.shown {
 					t.Errorf("step %d: %d are shown, want %d", i, got, s.shown)
 				}
@@ -85,7 +90,7 @@ func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
 	if !b.Requested(mapRef("a"), "strict", 1, 2) || b.Requested(mapRef("b"), "mild", 100, 2) || !b.Requested(mapRef("c"), "mild", 100, 101) {
 		t.Error("want those held that are past their own limit")
 	}
-	f := b.findRequested(configMaps)
+	f := foundOf(b)
 	if diff := cmp.Diff([]types.UID{"a", "c"}, f.uids); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
@@ -115,7 +120,7 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 			b.Requested(mapRef("b"), "p", 1, 20)
 			b.proceed([]item{{"a", 20}})
 			c.then(b)
-			if f := b.findRequested(configMaps); len(f.uids) != c.left {
+			if f := foundOf(b); len(f.uids) != c.left {
 				t.Errorf("%v are held", f.uids)
 			}
 			if goes := !b.Requested(mapRef("a"), "p", 1, 20); goes != c.goes {
@@ -131,9 +136,9 @@ func TestNothingIsKnownOfRequestsWhileEverythingIsListed(t *testing.T) {
 	b := asking("a")
 	b.Requested(mapRef("a"), "p", 1, 20)
 	b.Store.Apply(graph.Rewound{Reason: "restored"})
-	r := &record{cause: cause{kind: configMaps, requested: true}, seen: b.findRequested(configMaps)}
-	if !r.seen.any() || r.message() != "Weir is listing everything again. What is held is not known until then." {
-		t.Errorf("%t, %s", r.seen.any(), r.message())
+	r := &record{cause: cause{kind: configMaps, requested: true}, seen: foundOf(b)}
+	if !r.seen.any() || r.condition().Message != "Weir is listing everything again. What is held is not known until then." {
+		t.Errorf("%t, %s", r.seen.any(), r.condition().Message)
 	}
 	if len(b.roots) != 1 {
 		t.Error("it was forgotten")
@@ -150,7 +155,7 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 	for i, uid := range uids {
 		b.Requested(mapRef(uid), fmt.Sprintf("p%02d", i), 1, 20)
 	}
-	f := b.findRequested(configMaps)
+	f := foundOf(b)
 	if len(f.uids) != 100 || f.objects() != 100 || len(f.samples) != mostSamples || f.samples[0].Name != "m00" {
 		t.Errorf("%d are held, %d go, %d samples", len(f.uids), f.objects(), len(f.samples))
 	}
@@ -178,8 +183,7 @@ func TestTheFirstOfAKindSaysSinceWhen(t *testing.T) {
 			b.Requested(mapRef(uid), "p", 1, 20)
 			<-time.After(time.Minute)
 		}
-		k := &keeper{Brake: b}
-		if h, is := k.held()[cause{kind: configMaps, requested: true}]; !is || !h.since.Equal(began) {
+		if h, is := b.heldLocked()[cause{kind: configMaps, requested: true}]; !is || !h.since.Equal(began) {
 			t.Errorf("held since %s, want %s", h.since, began)
 		}
 		if len(b.begun) != 1 {

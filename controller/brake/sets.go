@@ -35,12 +35,11 @@ type sets struct {
 	void    string       // digest of a decision made before; it must not count, so it changes all digests
 	now     map[item]int // what is held, and at which count it was first
 	digests map[string]int
-	order   []string // the digests, the newest last
 	count   int
 }
 
-// mostDigests bounds the digests that are kept. There is one in five seconds at most, so it is over
-// an hour.
+// mostDigests bounds the digests that are kept. There is one in five seconds at most, so they are
+// forgotten once an hour.
 const mostDigests = 1000
 
 func newSets(void string) *sets {
@@ -70,14 +69,10 @@ func (s *sets) take(uids []types.UID, with counted) string {
 	}
 	s.now = now
 	digest := hex.EncodeToString(h.Sum(nil))[:16]
-	if _, known := s.digests[digest]; !known {
-		s.order = append(s.order, digest)
+	if len(s.digests) >= mostDigests {
+		clear(s.digests)
 	}
 	s.digests[digest] = s.count
-	if len(s.order) > mostDigests {
-		delete(s.digests, s.order[0])
-		s.order = s.order[1:]
-	}
 	return digest
 }
 

@@ -34,17 +34,11 @@ type simulated struct{ *Ledger }
 func tick(now int) time.Time { return time.Unix(int64(now), 0) }
 
 func (s simulated) Allows(now int, a graph.Action, g *graph.Graph) (yes bool, again int) {
-	switch s.Ask(tick(now), a) {
-	case Go:
-		return true, 0
-	case Held:
-		return false, 0
-	case Later:
-		return false, int(Pause / time.Second)
-	case Weigh:
+	answer, _ := s.Ask(tick(now), a, func(around bool) Load { return loadOf(g, a, s.limits, around) })
+	if answer == Later {
+		again = int(Pause / time.Second)
 	}
-	answer, _ := s.Charge(tick(now), a, loadOf(g, a, s.limits, s.LooksAround(a.Inferred.Owners), nil))
-	return answer == Go, 0
+	return answer == Go, again
 }
 
 func (s simulated) Deleted(a graph.Action) { s.Gone(a) }
@@ -70,8 +64,9 @@ func (s simulated) Waits(g *graph.Graph, owners schema.GroupResource) (uids []ty
 		found, unknown, cursor := g.InferredFrom(owners, next)
 		open = open || unknown > 0
 		for _, f := range found {
-			open = open || s.Goes(f.Ref, f.Inference)
-			if s.Ledger.Waits(f.Ref, f.Inference) {
+			waits, goes := s.Stands(f.Ref, f.Inference)
+			open = open || goes
+			if waits {
 				uids = append(uids, f.UID)
 			}
 		}
@@ -86,7 +81,7 @@ func (s simulated) Decide(owners schema.GroupResource, uids []types.UID) { s.Dec
 var simLimits = Limits{Most: 2, Objects: 2, Share: 1}
 
 func braking() sim.Braking {
-	return sim.Braking{New: func() sim.Brake { return simulated{NewLedger(simLimits, false)} },
+	return sim.Braking{New: func() sim.Brake { return simulated{NewLedger(simLimits)} },
 		Most: simLimits.Most, Window: int(window / time.Second), Together: int(span / time.Second)}
 }
 

@@ -20,7 +20,7 @@ const firstTry = 2 * time.Second
 // is an object that is to be released anyway, which the other may take for garbage. While the
 // object stays it is checked again, each time after as long as it has been garbage.
 func (w *Workers) leaves(ctx context.Context, a graph.Action) bool {
-	if a.Verb == graph.Lookup || a.Kept != "" || a.Verb == graph.Delete && w.Brake != nil && w.Brake.Proceeds(a) {
+	if a.Verb == graph.Lookup || a.Kept != "" {
 		return false
 	}
 	uid := a.Object.UID

@@ -21,11 +21,10 @@ import (
 
 // watchers are a Brake and a Shadow of a test.
 type watchers struct {
-	mu       sync.Mutex
-	allows   func(a graph.Action) (bool, time.Duration)
-	proceeds map[string]bool
-	decided  []string
-	deleted  []string
+	mu      sync.Mutex
+	allows  func(a graph.Action) (bool, time.Duration)
+	decided []string
+	deleted []string
 }
 
 func (w *watchers) Allows(a graph.Action) (bool, time.Duration) {
@@ -38,12 +37,6 @@ func (w *watchers) Deleted(a graph.Action) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deleted = append(w.deleted, a.Object.Name)
-}
-
-func (w *watchers) Proceeds(a graph.Action) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.proceeds[a.Object.Name]
 }
 
 func (w *watchers) Decided(_ types.UID, a graph.Action) {
@@ -97,16 +90,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 				return !time.Now().Before(begins), time.Until(begins)
 			}
 		}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"}, nil, []string{"asked", "inferred"}},
-		"beside another collector only lookups are sent": {func(w *Workers, s *watchers) {
-			w.Beside, w.Brake, s.allows = true, s, refuse
-		}, []string{"GET never"}, nil, nil},
-		"and what a person lets go is deleted": {func(w *Workers, s *watchers) {
-			w.Beside, w.Brake, s.proceeds = true, s, map[string]bool{"asked": true, "inferred": true, "freed": true}
-			s.allows = func(graph.Action) (bool, time.Duration) { return true, 0 }
-		}, []string{"DELETE inferred", "GET never"}, nil, []string{"inferred"}},
-		"and what the brake alone would allow is not": {func(w *Workers, s *watchers) {
-			w.Beside, w.Brake, s.allows = true, s, func(graph.Action) (bool, time.Duration) { return true, 0 }
-		}, []string{"GET never"}, nil, nil},
+		"beside another collector nothing is sent": {func(w *Workers, _ *watchers) { w.Beside = true }, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -42,8 +42,7 @@ type Options struct {
 	Others func(ref graph.Ref, awaited bool) bool
 	// Brake limits the deletes that no client has asked for. It may be nil.
 	Brake Brake
-	// Beside is set where another collector works. Then only what a person has decided to delete, as
-	// the Brake says, is deleted. Lookups are sent.
+	// Beside is set where another collector works. Then nothing is deleted. Lookups are sent.
 	Beside bool
 	// Guards reports whether a policy may protect objects of a kind from collectors. It may be nil.
 	// Beside another collector such an object is released from its owners once a dry run of its
@@ -77,8 +76,6 @@ type Brake interface {
 	Allows(a graph.Action) (yes bool, again time.Duration)
 	// Deleted notes what was deleted.
 	Deleted(a graph.Action)
-	// Proceeds reports whether a person has decided to delete an object that was held.
-	Proceeds(a graph.Action) bool
 }
 
 // Shadow compares decisions with what others do.
@@ -235,15 +232,15 @@ func (w *Workers) unshown(a graph.Action) bool {
 	return known && v.Orphaning && !w.Shown(a.Object) && goes
 }
 
-// concerns reports whether an action is Weir's beside another collector: to look owners up, to
-// count or delete what goes by inference, and to release what a policy protects or a person keeps.
+// concerns reports whether an action is Weir's beside another collector: to look owners up, and to
+// release what a policy protects.
 func (w *Workers) concerns(a graph.Action) bool {
 	guarded := w.Guards(a.Object.Kind)
 	switch a.Verb {
 	case graph.Lookup:
-		return !a.LowPriority && (w.Brake != nil || guarded)
+		return !a.LowPriority && guarded
 	case graph.Delete:
-		return guarded || w.Brake != nil && a.Inferred.Conclusion != graph.Asked
+		return guarded
 	case graph.Release:
 		return guarded || a.Kept != ""
 	default:

@@ -52,9 +52,6 @@ type WebhookTarget struct {
 	// CanaryNamespace is the namespace of the Lease by which Weir finds out whether the API server
 	// calls its webhook; empty: it does not find out.
 	CanaryNamespace string
-	// BrakeUsers are the users of other garbage collectors, about whose deletes the brake is asked;
-	// none: it is not asked.
-	BrakeUsers []string
 	// InProcessOff: no ValidatingAdmissionPolicies are written.
 	InProcessOff bool
 	// InProcessOverlap is for how long both the API server and the webhook judge.
@@ -180,9 +177,6 @@ func (c *configurator) apply(ctx context.Context) error {
 	rules := set.WebhooksBeside(kept, c.instead(set))
 	var by called
 	fresh := managed()
-	if len(c.target.BrakeUsers) > 0 {
-		rules = append(rules, policies.BrakeRules(c.target.BrakeUsers))
-	}
 	if len(rules) > 0 || c.canary != nil {
 		var err error
 		if by, err = c.called(ctx); err != nil {

@@ -17,20 +17,6 @@
 - -v={{ $v.log.verbosity }}
 {{- end }}
 
-{{/* weir.brakeArgs: limits of what is deleted without having been asked for, and beside another collector who that is; . is the root. */}}
-{{- define "weir.brakeArgs" -}}
-{{- $b := .Values.controller.brake -}}
-- --brake-most={{ int $b.most }}
-{{- if ne .Values.mode "replace" }}
-- --brake-users={{ join "," $b.users }}
-{{- end }}
-{{- end }}
-
-{{/* weir.brakes: whether the built-in collector is held. */}}
-{{- define "weir.brakes" -}}
-{{- if and (eq .Values.mode "companion") .Values.controller.brake.companion }}true{{ end -}}
-{{- end }}
-
 {{- define "weir.certificateArgs" -}}
 {{- $c := .Values.certificates -}}
 - --webhook-service={{ .Release.Namespace }}/weir-webhook

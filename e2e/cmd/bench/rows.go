@@ -43,7 +43,6 @@ func (b *bench) rows() (rows []row) {
 			func(ctx context.Context) error { return b.compareEnforcing(ctx, p) }})
 	}
 	rows = append(rows,
-		row{webhooks, "background cascade of the built-in collector, whose deletes the brake sees", b.measureBrake},
 		row{processes, "CPU of following", b.measureFollowing},
 		row{scaled, "at scale", b.measureScale},
 		row{processes, "memory, made and deleted again", b.measureLeft},

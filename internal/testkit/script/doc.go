@@ -40,7 +40,6 @@
 //	weigh UID… [most=N]                  what goes with objects, themselves included
 //	inferred KIND                        what is to go because of inferences about owners of a kind
 //	ended [N]                            owners seen to be deleted that left more than N objects
-//	basis UID                            what a delete of it by another collector rests on
 //	instances KIND                       how many there are
 //	filled NAMESPACE                     what is deleted with a namespace
 //	owner OWNER [NS]                     what is known of an owner, for a dependent in a namespace

@@ -129,27 +129,3 @@ func (r *Runner) inferred(words []string) (string, error) {
 	}
 	return strings.Join(lines, ""), nil
 }
-
-// basis reads "UID".
-func (r *Runner) basis(words []string) (string, error) {
-	a, err := newArgs(words)
-	if err != nil {
-		return "", err
-	}
-	said, err := a.exactly(1)
-	if err != nil {
-		return "", err
-	}
-	uid, err := unescape(said[0])
-	if err != nil {
-		return "", err
-	}
-	b := r.Graph.BasisOf(types.UID(uid))
-	switch {
-	case b.Object.UID == "":
-		return "nothing is known\n", nil
-	case !b.Settled:
-		return "not settled; if nothing more is seen: " + b.Inference.String() + "\n", nil
-	}
-	return b.Inference.String() + "\n", nil
-}

@@ -76,8 +76,6 @@ func (r *Runner) run(verb string, words, below []string) (string, error) {
 		return r.inferred(words)
 	case "ended":
 		return r.ended(words)
-	case "basis":
-		return r.basis(words)
 	case "send":
 		return r.send(words)
 	}

@@ -34,7 +34,7 @@ const oldest, newest = 30, 36
 // check.
 func Examine(f Facts) []Finding {
 	out := []Finding{f.version(), f.collector(), f.namespaceController(), f.mode(), f.leader()}
-	return append(append(append(out, f.brake()...), f.webhook()...), f.admission()...)
+	return append(append(out, f.webhook()...), f.admission()...)
 }
 
 func (f *Facts) version() Finding {
@@ -94,22 +94,6 @@ func (f *Facts) leader() Finding {
 		l.Grade, l.Says = OK, f.WeirLease.Holder+" leads"
 	}
 	return l
-}
-
-// brake reports a garbage collector whose deletes are to be held, and are not.
-func (f *Facts) brake() []Finding {
-	if f.Mode != Companion || len(f.BrakeUsers) == 0 {
-		return nil
-	}
-	m, found := f.notHeld()
-	if !found {
-		return nil
-	}
-	return []Finding{{About: "brake", Grade: Warning,
-		Says: fmt.Sprintf("%s deletes as %s, which is not among the users whose deletes are held (%s): its deletes are not "+
-			"held", m.Name, m.User, strings.Join(f.BrakeUsers, ", ")),
-		Do: "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in " +
-			"controller.brake.users"}}
 }
 
 // webhook reports whether the API server asks the webhook, and webhook configurations that no

@@ -69,10 +69,6 @@ func TestExamine(t *testing.T) {
 		"in shadow mode nothing is refused": {Shadow, func(f *Facts) {
 			f.Admission = []Admission{{"ValidatingAdmissionPolicy/fixed", "generic-garbage-collector"}}
 		}, nil},
-		"the built-in collector is held": {Companion, func(f *Facts) { f.BrakeUsers = []string{"other", "system:gc"} }, nil},
-		"one that deletes under another name is not": {Companion, func(f *Facts) { f.BrakeUsers = []string{"other", "another"} }, []string{
-			"warning brake: kube-controller-manager-a deletes as system:gc, which is not among the users whose deletes are held (other, another)"}},
-		"brake users are of companion mode": {Replace, func(f *Facts) { f.BrakeUsers = []string{"other"} }, nil},
 		"namespaces are left to the built-in controller, as is wanted": {Replace, func(f *Facts) {
 			f.LeavesNamespaces, f.Managers[0].Controllers = true, "*,-garbage-collector-controller"
 		}, nil},

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -26,8 +25,6 @@ type Facts struct {
 	// ManagerLease is the leader's Lease of kube-controller-manager, and WeirLease that of Weir.
 	ManagerLease Lease `json:"managerLease"`
 	WeirLease    Lease `json:"weirLease"`
-	// BrakeUsers are those whose deletes the installed controller has the webhook hold.
-	BrakeUsers []string `json:"brakeUsers,omitempty"`
 	// LeavesNamespaces: the installed controller has --drain-namespaces=false.
 	LeavesNamespaces bool `json:"leavesNamespaces,omitempty"`
 	// Canary is the age of Weir's canary, which any other garbage collector would have deleted; 0
@@ -54,8 +51,6 @@ type Manager struct {
 	Name string `json:"name"`
 	// Controllers is its flag --controllers, "*" by default.
 	Controllers string `json:"controllers"`
-	// User is the user of its garbage collector.
-	User string `json:"user"`
 }
 
 // runs reports whether a kube-controller-manager runs a controller, by its flag --controllers.
@@ -112,14 +107,3 @@ func (f *Facts) unread(fact string) string { return f.Errors[fact] }
 
 // drains reports whether Weir is the namespace controller.
 func (f *Facts) drains() bool { return f.Mode == Replace && !f.LeavesNamespaces }
-
-// notHeld returns a kube-controller-manager that collects as a user whose deletes are not held.
-func (f *Facts) notHeld() (Manager, bool) {
-	i := slices.IndexFunc(f.Managers, func(m Manager) bool {
-		return m.collects() && !slices.Contains(f.BrakeUsers, m.User)
-	})
-	if i < 0 {
-		return Manager{}, false
-	}
-	return f.Managers[i], true
-}
