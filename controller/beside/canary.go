@@ -146,8 +146,9 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 		age := c.Now().Sub(live.CreationTimestamp.Time) - rounding
 		return planted{live.UID, time.Now().Add(-max(0, age))}, nil
 	default:
-		if err := c.uproot(ctx, live); err != nil {
-			return planted{}, err
+		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, *metav1.NewPreconditionDeleteOptions(string(live.UID)))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return planted{}, fmt.Errorf("delete the canary, which was changed: %w", err)
 		}
 	}
 	made, err := c.ConfigMaps.Create(ctx, &corev1.ConfigMap{
@@ -164,38 +165,23 @@ func (c *Canary) plant(ctx context.Context) (planted, error) {
 	return planted{made.UID, time.Now()}, nil
 }
 
-// uproot deletes a canary at once, with its finalizers: they are of no use, and would hold up the
-// next canary.
-func (c *Canary) uproot(ctx context.Context, live *corev1.ConfigMap) error {
-	if live.DeletionTimestamp == nil {
-		err := c.ConfigMaps.Delete(ctx, v1beta1.CollectorCanary, *metav1.NewPreconditionDeleteOptions(string(live.UID)))
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the canary, which was changed: %w", err)
+// trial creates the canary, if there is none, and reports whether it stands for a time from then on.
+// It reads the canary ever more rarely. One that has stood before, for another replica, need not
+// stand again.
+func (c *Canary) trial(ctx context.Context, within time.Duration) (p planted, stands bool, err error) {
+	if p, err = c.plant(ctx); err != nil {
+		return p, false, err
+	}
+	for every := firstLook; ; every = min(2*every, mostLook) {
+		left := time.Until(p.since.Add(within))
+		if left <= 0 {
+			return p, true, nil
 		}
-	}
-	if len(live.Finalizers) == 0 {
-		return nil
-	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, live.UID)
-	_, err := c.ConfigMaps.Patch(ctx, v1beta1.CollectorCanary, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("take finalizers off the canary: %w", err)
-	}
-	return nil
-}
-
-// stands reads a canary for a time, ever more rarely, and reports whether it stands by the last
-// read.
-func (c *Canary) stands(ctx context.Context, uid types.UID, within, first, most time.Duration) (bool, error) {
-	until := time.Now().Add(within)
-	for every := first; ; every = min(2*every, most) {
-		left := max(0, time.Until(until))
 		if err := await.Pause(ctx, min(every, left)); err != nil {
-			return true, err
+			return p, false, err
 		}
-		stands, err := c.look(ctx, uid)
-		if err != nil || !stands || left <= every {
-			return stands, err
+		if stands, err = c.look(ctx, p.uid); err != nil || !stands {
+			return p, false, err
 		}
 	}
 }
@@ -206,7 +192,7 @@ func (c *Canary) stands(ctx context.Context, uid types.UID, within, first, most 
 func (c *Canary) Await(ctx context.Context) error {
 	var said string
 	for told := false; ; {
-		uid, alone, err := c.alone(ctx)
+		p, alone, err := c.trial(ctx, c.Stands)
 		again := failureRetry
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -224,7 +210,7 @@ func (c *Canary) Await(ctx context.Context) error {
 			c.Log.Info("no other garbage collector works: the canary stands")
 			return nil
 		default:
-			if c.found(uid, !told); c.Once {
+			if c.found(p.uid, !told); c.Once {
 				return ErrOther
 			}
 			told, again = true, 6*c.Stands
@@ -235,56 +221,32 @@ func (c *Canary) Await(ctx context.Context) error {
 	}
 }
 
-// alone reports whether the canary stands for long enough. One that has stood before, for another
-// replica, need not stand again.
-func (c *Canary) alone(ctx context.Context) (types.UID, bool, error) {
-	p, err := c.plant(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	stands, err := c.stands(ctx, p.uid, c.Stands-time.Since(p.since), firstLook, mostLook)
-	return p.uid, stands, err
-}
-
 // Watch returns ErrOther when another collector begins to work, and nil when ctx ends. A canary
 // that is deleted once may have been deleted by hand, or be missing in a restored backup; a
 // collector deletes the next one, too.
 func (c *Canary) Watch(ctx context.Context) error {
-	for {
-		p, err := c.plant(ctx)
-		if err == nil {
-			var stands bool
-			if stands, err = c.stands(ctx, p.uid, calmLook, calmLook, calmLook); !stands {
-				err = c.replant(ctx)
-			}
-		}
+	for deleted := false; ; {
+		p, stands, err := c.trial(ctx, c.Stands)
+		again := calmLook
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrOther):
-			return err
 		case err != nil:
+			again = failureRetry
 			c.Log.Info("cannot look at the canary, which tells whether another garbage collector works; will try again",
 				"err", err.Error())
-			if await.Pause(ctx, failureRetry) != nil {
-				return nil
-			}
+		case stands:
+			deleted = false
+		case deleted:
+			c.found(p.uid, true)
+			return ErrOther
+		default:
+			deleted, again = true, 0
+		}
+		if await.Pause(ctx, again) != nil {
+			return nil
 		}
 	}
-}
-
-// replant creates a canary where one was deleted.
-func (c *Canary) replant(ctx context.Context) error {
-	uid, alone, err := c.alone(ctx)
-	if err != nil {
-		return err
-	}
-	if !alone {
-		c.found(uid, true)
-		return ErrOther
-	}
-	c.Log.Info("the canary was deleted, and the next one stands: no other garbage collector works")
-	return nil
 }
 
 // ErrOther says that another garbage collector works.
@@ -310,7 +272,7 @@ func (c *Canary) found(uid types.UID, first bool) {
 
 func (c *Canary) cannotTell(err error) {
 	text := fmt.Sprintf("cannot tell whether another garbage collector works, and collects nothing until that is known: "+
-		"%v (weir needs get, create, patch and delete of ConfigMap %s/%s; --beside-builtin has weir not look)",
+		"%v (weir needs get, create and delete of ConfigMap %s/%s; --beside-builtin has weir not look)",
 		err, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
 	c.Reporter.OtherCollector(c.ref(""), text)

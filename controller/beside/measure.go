@@ -40,15 +40,11 @@ func (c *Canary) Measure(ctx context.Context) {
 
 // measure waits for the end of one canary. It goes on waiting for one that a collector left.
 func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error) {
-	p, err := c.plant(ctx)
+	p, silent, err := c.trial(ctx, c.every())
 	if err != nil {
 		return was, err
 	}
-	silent, err = c.stands(ctx, p.uid, c.every()-time.Since(p.since), firstLook, mostLook)
 	took := time.Since(p.since)
-	if err != nil {
-		return was, err
-	}
 	c.metrics.measured(!silent, took)
 	if silent != was {
 		text := "the built-in garbage collector works again"

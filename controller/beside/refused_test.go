@@ -2,7 +2,6 @@ package beside
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -30,45 +29,36 @@ func (k *cage) refuse(verb string, err func() error) {
 	})
 }
 
-// TestWhatIsInTheWayOfACanaryIsRemoved: with its finalizers, only by its uid, and what cannot be
-// removed is told and tried again.
+// TestWhatIsInTheWayOfACanaryIsRemoved: only by its uid, and what cannot be removed is told and tried
+// again.
 func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
 	notFound := apierrors.NewNotFound(configMaps.GroupResource(), v1beta1.CollectorCanary)
 	conflict := apierrors.NewConflict(configMaps.GroupResource(), v1beta1.CollectorCanary, errors.New("the uid in the precondition is another"))
 	for name, c := range map[string]struct {
-		finalizers []string
-		deleting   bool
-		refuse     map[string]error // by verb, once
-		writes     []string
-		told       string
-		takes      time.Duration
+		refuse map[string]error // by verb, once
+		writes []string
+		told   string
+		takes  time.Duration
 	}{
-		"changed":                            {writes: []string{"delete", "create"}},
-		"changed, and held":                  {finalizers: []string{"example.com/hold"}, writes: []string{"delete", "patch", "create"}},
-		"being deleted, and held":            {finalizers: []string{"example.com/hold"}, deleting: true, writes: []string{"patch", "create"}},
-		"it goes meanwhile":                  {refuse: map[string]error{"delete": notFound}, writes: []string{"delete", "create"}},
-		"it goes before its finalizers do":   {finalizers: []string{"example.com/hold"}, refuse: map[string]error{"patch": notFound}, writes: []string{"delete", "patch", "create"}},
-		"another takes its place":            {refuse: map[string]error{"delete": conflict}, writes: []string{"delete", "delete", "create"}, told: "delete the canary, which was changed: ", takes: failureRetry},
-		"finalizers may not be taken off it": {finalizers: []string{"example.com/hold"}, refuse: map[string]error{"patch": apierrors.NewForbidden(configMaps.GroupResource(), "", nil)}, writes: []string{"delete", "patch", "create"}, told: "take finalizers off the canary: ", takes: failureRetry},
-		"it cannot be read":                  {refuse: map[string]error{"get": apierrors.NewInternalError(errors.New("etcd"))}, writes: []string{"delete", "create"}, told: "read the canary: ", takes: failureRetry},
+		"changed":                 {writes: []string{"delete", "create"}},
+		"it goes meanwhile":       {refuse: map[string]error{"delete": notFound}, writes: []string{"delete", "create"}},
+		"another takes its place": {refuse: map[string]error{"delete": conflict}, writes: []string{"delete", "delete", "create"}, told: "delete the canary, which was changed: ", takes: failureRetry},
+		"it cannot be read":       {refuse: map[string]error{"get": apierrors.NewInternalError(errors.New("etcd"))}, writes: []string{"delete", "create"}, told: "read the canary: ", takes: failureRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newCage(t, -1)
 				k.Reporter = teller(func(text string) { k.told = append(k.told, text) })
-				old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.CollectorCanary, Namespace: "home", UID: "old", Finalizers: c.finalizers}}
-				if c.deleting {
-					old.DeletionTimestamp = new(metav1.Now())
-				}
+				old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.CollectorCanary, Namespace: "home", UID: "old"}}
 				if err := k.client.Tracker().Add(old); err != nil {
 					t.Fatal(err)
 				}
 				gone := func() { _ = k.client.Tracker().Delete(configMaps, "home", v1beta1.CollectorCanary) } // it may be
-				for _, verb := range []string{"get", "delete", "patch"} {
+				for _, verb := range []string{"get", "delete"} {
 					k.refuse(verb, func() error {
 						err := c.refuse[verb]
 						delete(c.refuse, verb)
-						if verb != "get" && (apierrors.IsNotFound(err) || verb == "patch") {
+						if verb != "get" && apierrors.IsNotFound(err) {
 							gone()
 						}
 						return err
@@ -80,15 +70,9 @@ func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
 				}
 				var writes []string
 				for _, a := range k.client.Actions() {
-					switch a := a.(type) {
-					case clienttesting.DeleteActionImpl:
+					if a, deletes := a.(clienttesting.DeleteActionImpl); deletes {
 						if p := a.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "old" {
 							t.Errorf("deleted with %+v, want the uid of what was read", a.DeleteOptions)
-						}
-					case clienttesting.PatchActionImpl:
-						var p map[string]map[string]any
-						if err := json.Unmarshal(a.Patch, &p); err != nil || p["metadata"]["uid"] != "old" || p["metadata"]["finalizers"] != nil {
-							t.Errorf("patched with %s, %v", a.Patch, err)
 						}
 					}
 					if a.GetVerb() != "get" {
