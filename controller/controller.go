@@ -73,8 +73,7 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	// Lease is the leader's Lease. It is called with what the watches show; nil: there is none.
-	Lease *leases.Lease
+	Lease        *leases.Lease // the leader's; nil: there is none
 	// Brake limits deletes that nobody was seen to ask for, where Weir is the collector; the zero value
 	// limits nothing.
 	Brake brake.Limits
@@ -97,13 +96,10 @@ type Controller struct {
 	shadow   *shadow.Shadow      // nil: decisions are carried out
 	undo     *undo.Recorder      // nil: nothing is recorded
 	collects bool
-	// alone returns when no other collector works, and watch when one begins to; nil where that does
-	// not matter. jobs are the other work of a leader.
-	alone, watch func(context.Context) error
-	jobs         []func(context.Context)
-	began        atomic.Bool // Lead was called
-	leads        atomic.Bool // the work of the leader has begun
-	events       record.EventBroadcaster
+	jobs     []func(context.Context) // the work of a leader
+	began    atomic.Bool             // Lead was called
+	leads    atomic.Bool             // the work of the leader has begun
+	events   record.EventBroadcaster
 }
 
 // New returns a Controller. It sends nothing to the API server before Follow.
@@ -112,19 +108,12 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{Following: following, events: record.NewBroadcaster(),
-		alone: func(context.Context) error { return nil }}
+	c := &Controller{Following: following, events: record.NewBroadcaster()}
 	recorder := c.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "weir"})
 	c.reporter = events.New(recorder, c.requester.KindOf)
-	switch {
-	case o.Shadow:
+	if o.Shadow {
 		c.inShadow()
-	case o.Companion:
-		err = c.companion()
-	default:
-		err = c.replace()
-	}
-	if err != nil {
+	} else if err := c.act(); err != nil {
 		return nil, err
 	}
 	if err := c.options.Registry.Register(newLoadMetrics(c.leads.Load, c.workers.Oldest, c.limiter)); err != nil {
@@ -145,30 +134,17 @@ func (c *Controller) inShadow() {
 	c.jobs = append(c.jobs, c.shadow.Run)
 }
 
-// replace sets up replace mode: Weir collects in place of the built-in collector.
-func (c *Controller) replace() error {
-	c.collects = true
-	if c.options.Canary != "" {
-		c.canary = c.newCanary()
-		c.watch = c.canary.Watch
-		c.alone = c.canary.Await
+// act sets up replace mode, in which Weir collects in place of the built-in collector, or companion
+// mode, in which it does what policies ask for beside that one.
+func (c *Controller) act() error {
+	o, limits := c.options, brake.Limits{} // of inferred deletes, which are Weir's in replace mode only
+	if c.collects = !o.Companion; c.collects {
+		limits = o.Brake
 	}
-	return c.act(c.options.Brake)
-}
-
-// companion sets up companion mode: Weir does what policies ask for, beside the built-in collector.
-func (c *Controller) companion() error {
-	if c.options.Canary != "" {
-		c.canary = c.newCanary()
-		c.jobs = append(c.jobs, c.canary.Measure)
+	if o.Canary != "" {
+		c.look()
 	}
-	return c.act(brake.Limits{})
-}
-
-// act sets up the parts that change anything; limits are those of inferred deletes.
-func (c *Controller) act(limits brake.Limits) error {
-	o := c.options
-	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
+	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound})
 	workers := collect.Options{Beside: !c.collects, Shown: c.watcher.Shown, Others: c.others}
 	if o.Namespaces > 0 {
 		c.drain()
@@ -262,14 +238,21 @@ func (c *Controller) record() error {
 	return nil
 }
 
-func (c *Controller) newCanary() *beside.Canary {
+// look makes the canary, which shows whether another collector works, or in companion mode how soon.
+func (c *Controller) look() {
 	o := c.options
-	return beside.New(beside.Options{
+	c.canary = beside.New(beside.Options{
 		ConfigMaps: c.clients.guarded.CoreV1().ConfigMaps(o.Canary), Namespace: o.Canary, Stands: o.CanaryStands,
 		Once: o.CanaryOnce, Collects: c.collects, Now: c.clients.clock.Now, Reporter: c.reporter,
 		Registry: o.Registry, Log: o.Log,
 	})
+	if !c.collects {
+		c.jobs = append(c.jobs, c.canary.Measure)
+	}
 }
+
+// excludes reports whether this process may not work beside another collector.
+func (c *Controller) excludes() bool { return c.collects && c.canary != nil }
 
 // drain makes the drainer.
 func (c *Controller) drain() {
@@ -314,7 +297,13 @@ func (c *Controller) Lead(ctx context.Context) error {
 	c.began.Store(true)
 	began := time.Now()
 	alone := make(chan error, 1)
-	go func() { alone <- c.alone(ctx) }()
+	go func() {
+		var err error
+		if c.excludes() {
+			err = c.canary.Await(ctx)
+		}
+		alone <- err
+	}()
 	if c.brake != nil {
 		c.brake.Begin()
 	}
@@ -342,8 +331,8 @@ func (c *Controller) do(ctx context.Context) (err error) {
 	for _, job := range c.jobs {
 		wg.Go(func() { job(ctx) })
 	}
-	if c.watch != nil {
-		err = c.watch(ctx)
+	if c.excludes() {
+		err = c.canary.Watch(ctx)
 		end()
 	}
 	wg.Wait()

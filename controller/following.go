@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/follow"
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
@@ -147,10 +146,5 @@ func (f *Following) listen() {
 	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
 }
 
-// showLeases shows the leader's Lease, if there is one, what a watch shows.
-func (o *Options) showLeases(shown *graph.Object) func() {
-	if o.Lease != nil {
-		o.Lease.Showing(shown)
-	}
-	return nil
-}
+// GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
+func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }

@@ -2,7 +2,7 @@ package brake
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,30 +32,21 @@ func (b *Brake) discards(a graph.Action) bool {
 // releasing returns how many objects that were discarded for a kind of owners are not released yet,
 // and forgets the others.
 func (b *Brake) releasing(owners schema.GroupResource) (n int) {
-	var all []types.UID
 	b.mu.Lock()
-	for uid, of := range b.discarded {
-		if of == owners {
-			all = append(all, uid)
-		}
-	}
+	all := maps.Clone(b.discarded)
 	b.mu.Unlock()
-	for piece := range slices.Chunk(all, perWeighing) {
-		var over []types.UID
-		b.Store.Read(func(g *graph.Graph) {
-			for _, uid := range piece {
-				switch a := g.Decide(uid); {
-				case a.Kept != "", a.Verb == graph.Delete, a.Verb == graph.Lookup, a.Verb == graph.Wait:
-					n++
-				default: // it is gone, was released, or another owner keeps it
-					over = append(over, uid)
-				}
-			}
-		})
-		b.mu.Lock()
-		for _, uid := range over {
-			delete(b.discarded, uid)
+	for uid, of := range all {
+		if of != owners {
+			continue
 		}
+		var a graph.Action
+		b.Store.Read(func(g *graph.Graph) { a = g.Decide(uid) })
+		if a.Kept != "" || a.Verb == graph.Delete || a.Verb == graph.Lookup || a.Verb == graph.Wait {
+			n++
+			continue
+		}
+		b.mu.Lock() // it is gone, was released, or another owner keeps it
+		delete(b.discarded, uid)
 		b.mu.Unlock()
 	}
 	return n
