@@ -17,28 +17,6 @@ import (
 	"github.com/weir-dev/weir/policies"
 )
 
-// followed runs a test beside a process that follows the cluster, and does nothing else, as that of
-// a webhook. What listens is made before.
-func followed(t *testing.T, before func(*controller.Following), test func(c *clustertest.Cluster, f *controller.Following)) {
-	clustertest.Run(t, func(c *clustertest.Cluster) {
-		f, err := controller.NewFollowing(controller.Options{Config: c.API.Config()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		before(f)
-		ctx, cancel := context.WithCancel(c.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := f.Follow(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		test(c, f)
-		cancel()
-		wg.Wait()
-	})
-}
-
 // TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor, and says of objects until then that
 // they are not known.
 func TestAProcessThatKnowsKindsOnlyKnowsAllOnceThatIsAskedFor(t *testing.T) {
