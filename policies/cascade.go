@@ -55,27 +55,17 @@ func (c *compiled) guards() bool {
 	return p.InCascades == v1beta1.InCascadesRefuse
 }
 
-func guardsOf(list []*compiled) []*compiled {
-	var out []*compiled
-	for _, c := range list {
-		if c.guards() {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // Cascade begins the search for a request; nil if there is nothing to look for.
 func (s *Set) Cascade(q Question) *Cascade {
 	c := &Cascade{set: s, q: &q, failed: map[PolicyKey]bool{}, overrun: map[PolicyKey]bool{}, v: verdict{set: s, q: &q}}
-	if len(s.guards.all) == 0 || q.check() != nil || q.Operation != Delete || q.Subresource != "" ||
+	if len(s.guards) == 0 || q.check() != nil || q.Operation != Delete || q.Subresource != "" ||
 		s.isSystem(q.User) && !c.binds() {
 		return nil
 	}
 	if object(q.OldObject).terminating() || object(q.NamespaceObject).terminating() {
 		return nil
 	}
-	c.guards = slices.DeleteFunc(slices.Clone(s.guards.all), func(p *compiled) bool { return !p.mayGuardIn(&q) })
+	c.guards = slices.DeleteFunc(slices.Clone(s.guards), func(p *compiled) bool { return !p.mayGuardIn(&q) })
 	if len(c.guards) == 0 || !c.begin() {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (c *Cascade) refuses() bool { return c.binds() || c.q.namespaced() }
 
 // sort orders losses by policy, and objects by name.
 func (c *Cascade) sort() {
-	at := func(l *loss) int { return slices.Index(c.set.guards.all, l.by) }
+	at := func(l *loss) int { return slices.Index(c.set.guards, l.by) }
 	slices.SortFunc(c.losses, func(a, b *loss) int { return at(a) - at(b) })
 	for _, l := range c.losses {
 		slices.SortFunc(l.objects, func(a, b lost) int {

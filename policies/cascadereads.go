@@ -136,7 +136,7 @@ func (c *Cascade) against(d *Question, v *verdict) (out []*compiled) {
 	v.failing = func(p *compiled, why error) {
 		c.fail(p, fmt.Errorf("of what would be deleted, %s: %w", d.Resource.GroupResource(), why))
 	}
-	c.set.protect(d, propagation{policy: v1beta1.Background}, newEvaluator(d, &c.set.guards, "the delete of ", v))
+	c.set.protect(d, propagation{policy: v1beta1.Background}, newEvaluator(d, c.set.guards, "the delete of ", v))
 	for _, f := range slices.Concat(v.refused, v.warned, v.audited) {
 		if !slices.Contains(out, f.by) {
 			out = append(out, f.by)

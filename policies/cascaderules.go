@@ -40,7 +40,7 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 	}{{"", v1beta1.AllScopes, false}, {"cluster.", v1beta1.ClusterScope, true}} {
 		var namespaces []labels.Selector
 		everywhere := g.in
-		for _, c := range s.guards.all {
+		for _, c := range s.guards {
 			if c.judges() && c.clusterScoped() == g.in {
 				namespaces = append(namespaces, c.namespaces)
 				// Who owns a Namespace that is selected by its labels is another object.

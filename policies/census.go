@@ -53,14 +53,14 @@ func (s *Set) LookAt(gr schema.GroupResource) Look {
 // SameLook reports whether the policies that a look at a resource asks are the same in another set,
 // from which this one was built.
 func (s *Set) SameLook(gr schema.GroupResource, other *Set) bool {
-	return slices.Equal(s.deletion.about(gr), other.deletion.about(gr)) &&
+	return slices.Equal(naming(s.deletion, gr), naming(other.deletion, gr)) &&
 		slices.Equal(s.counting(gr), other.counting(gr))
 }
 
 // counting returns the policies that match objects of a resource, and may count them. DrainPolicies
 // match namespaces.
 func (s *Set) counting(gr schema.GroupResource) []*compiled {
-	out := slices.Concat(s.deletion.about(gr), s.owners.about(gr))
+	out := slices.Concat(naming(s.deletion, gr), naming(s.owners, gr))
 	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() || c.uncounted() })
 	if gr == (schema.GroupResource{Resource: "namespaces"}) {
 		out = append(out, s.drains...)
@@ -72,8 +72,8 @@ func (s *Set) counting(gr schema.GroupResource) []*compiled {
 // DELETE, an OwnerReferencePolicy as at an UPDATE that changes nothing. Of DrainPolicies only the
 // first that selects the namespace counts.
 func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
-	asDelete := evaluate(q.asDelete(), s.deletion.shared)
-	asUpdate := evaluate(&q, s.owners.shared)
+	asDelete := evaluate(q.asDelete())
+	asUpdate := evaluate(&q)
 	drained := false
 	for _, c := range s.counting(q.Resource.GroupResource()) {
 		e := &asUpdate

@@ -70,19 +70,10 @@ type evaluation struct {
 	cel.Evaluation
 }
 
-func evaluate(q *Question, shared cel.Shared) evaluation {
-	e := evaluation{q: q, Evaluation: cel.Evaluate(variables{q}, shared)}
+func evaluate(q *Question) evaluation {
+	e := evaluation{q: q, Evaluation: cel.Evaluate(variables{q})}
 	e.Quotes = q.Quotes
 	return e
-}
-
-// sharedBy returns the expressions that more than one of the policies has.
-func sharedBy(list []*compiled) cel.Shared {
-	var all []cel.Condition
-	for _, c := range list {
-		all = append(all, c.conditions...)
-	}
-	return cel.SharedIn(all)
 }
 
 // variables exposes a question to conditions.

@@ -60,7 +60,7 @@ func TestConditionsSeeAllOfAnObject(t *testing.T) {
 }
 
 func all(q *Question, conditions []cel.Condition) (bool, error) {
-	e := evaluate(q, nil)
+	e := evaluate(q)
 	return e.All(conditions)
 }
 

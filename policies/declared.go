@@ -48,10 +48,10 @@ func (s *Set) guardDeclared(q *Question, d *Decision, v *verdict) {
 	if q.Operation != Update || !changes || s.isSystem(q.User) || !writesMetadata(gr, q.Subresource) {
 		return
 	}
-	before := evaluate(q.deleting(q.OldObject, q.oldObject), s.deletion.shared)
-	after := evaluate(q.deleting(q.Object, q.object), s.deletion.shared)
+	before := evaluate(q.deleting(q.OldObject, q.oldObject))
+	after := evaluate(q.deleting(q.Object, q.object))
 	j := ownerJudge{q: q, d: d, v: v, seen: map[Access]bool{}}
-	for _, c := range s.deletion.about(gr) {
+	for _, c := range naming(s.deletion, gr) {
 		if !q.Part.has(c) || !c.readsAnnotation() {
 			continue
 		}

@@ -47,7 +47,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 		// All of the namespace goes, and a refusal would only be in the way, but for what is
 		// protected from the collectors, too.
 		v.refused = nil
-		s.protect(q, way, newEvaluator(q, &s.guards, "the delete of ", &v))
+		s.protect(q, way, newEvaluator(q, s.guards, "the delete of ", &v))
 	} else {
 		if f := way.notAllowed(q); f != nil {
 			v.add(way.by, *f, way.by.actions)

@@ -23,11 +23,11 @@ const (
 )
 
 func (s *Set) askDeletions(q *Question, v *verdict) *evaluator {
-	return newEvaluator(q, &s.deletion, "the delete of ", v)
+	return newEvaluator(q, s.deletion, "the delete of ", v)
 }
 
-func newEvaluator(q *Question, x *index, judged string, v *verdict) *evaluator {
-	a := &evaluator{e: evaluate(q, x.shared), policies: x.about(q.Resource.GroupResource()), judged: judged, v: v}
+func newEvaluator(q *Question, list []*compiled, judged string, v *verdict) *evaluator {
+	a := &evaluator{e: evaluate(q), policies: naming(list, q.Resource.GroupResource()), judged: judged, v: v}
 	a.said = make([]saying, len(a.policies))
 	for i, c := range a.policies {
 		if c.broken != "" && q.Part.has(c) {

@@ -70,26 +70,3 @@ func TestWhoIsAsked(t *testing.T) {
 		t.Errorf("%+v %v", m, errs)
 	}
 }
-
-func TestAnExpressionOfManyPoliciesIsAskedOnce(t *testing.T) {
-	shared, own := `matchConditions: [{name: c, expression: "oldObject.metadata.name == 'other'"}]`, `matchConditions: [{name: c, expression: "oldObject.metadata.name == 'mine'"}]`
-	policy := func(name, match string) string {
-		return fmt.Sprintf("---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: %s}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}], %s}, propagation: {default: Orphan}}}\n", name, match)
-	}
-	s := Build(nil, sources(t, "f", policy("a", shared)+policy("b", own)+policy("c", shared)), Options{})
-	q := web(nil)
-	if len(s.deletion.shared) != 1 {
-		t.Fatalf("shared: %v", s.deletion.shared)
-	}
-	metadata := q.OldObject["metadata"].(map[string]any)
-	metadata["name"] = "other"
-	a := s.askDeletions(&q, &verdict{})
-	if a.says(0) != saysYes {
-		t.Fatalf("%s does not match", a.policies[0].key)
-	}
-	// What was asked for one counts for the other.
-	metadata["name"] = "mine"
-	if a.says(1) != saysYes || a.says(2) != saysYes {
-		t.Errorf("said %v", a.said)
-	}
-}

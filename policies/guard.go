@@ -11,7 +11,7 @@ import (
 
 // Guards reports whether some policy may protect objects of a resource from the collectors, too.
 func (s *Set) Guards(gr schema.GroupResource) bool {
-	return slices.ContainsFunc(s.guards.about(gr), func(c *compiled) bool { return c.judges() && !c.onTrial() })
+	return slices.ContainsFunc(naming(s.guards, gr), func(c *compiled) bool { return c.judges() && !c.onTrial() })
 }
 
 // guard judges deletes by collectors, the built-in ones and Weir's. The delete of a protected
@@ -27,7 +27,7 @@ func (s *Set) guard(q *Question, v *verdict) {
 		return // any collector but Weir must delete it
 	}
 	s.protect(q, propagation{policy: cmp.Or(optionAsks(q), v1beta1.Background)},
-		newEvaluator(q, &s.guards, "the delete of ", v))
+		newEvaluator(q, s.guards, "the delete of ", v))
 }
 
 // collects reports whether a DELETE comes from a collector. If all controllers share an identity,

@@ -308,7 +308,7 @@ func (p *inProcess) propagate(propagation *v1beta1.Propagation) {
 // comesSecond reports whether the propagation of another policy may hold for an object of this one.
 func (p *inProcess) comesSecond() bool {
 	first := true
-	for _, c := range p.set.deletion.all {
+	for _, c := range p.set.deletion {
 		if c == p.c {
 			first = false
 			continue

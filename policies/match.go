@@ -188,7 +188,7 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 // Relabels reports whether DeletionPolicies may match other objects when the labels of a namespace
 // change: one selects it now, or did, or has a condition about namespaces.
 func (s *Set) Relabels(was, is map[string]string) bool {
-	return slices.ContainsFunc(s.deletion.all, func(c *compiled) bool {
+	return slices.ContainsFunc(s.deletion, func(c *compiled) bool {
 		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||
 			slices.ContainsFunc(c.conditions, func(one cel.Condition) bool {
 				return strings.Contains(one.Expression, "namespaceObject")

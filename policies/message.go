@@ -33,7 +33,7 @@ func (c *compiled) messageFor(q *Question, about bool) string {
 		if c.deletion != nil && q.Operation != Delete {
 			q = q.deleting(q.OldObject, q.oldObject)
 		}
-		e := evaluate(q, nil)
+		e := evaluate(q)
 		text := strings.TrimSpace(e.Text(c.says))
 		if text != "" && len(text) <= mostMessage && !strings.ContainsAny(text, "\r\n") {
 			return words.Printable(text)

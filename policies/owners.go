@@ -73,14 +73,14 @@ func (s *Set) decideOwners(q *Question, d *Decision, v *verdict) {
 	if gr == pods && q.Subresource == "status" {
 		return // cannot change references
 	}
-	if len(s.owners.all) == 0 {
+	if len(s.owners) == 0 {
 		return
 	}
 	ed := editOf(q)
 	if ed == nil {
 		return
 	}
-	ask := newEvaluator(q, &s.owners, "the owner references of ", v)
+	ask := newEvaluator(q, s.owners, "the owner references of ", v)
 	j := ownerJudge{q: q, edit: ed, d: d, v: v, seen: map[Access]bool{}}
 	cleared := false
 	for i, c := range ask.policies {

@@ -29,8 +29,8 @@ func (s *Set) guardSelection(q *Question, v *verdict) {
 	}
 	was, is := q.deleting(q.OldObject, q.oldObject), q.deleting(q.Object, q.object)
 	terminates := object(q.NamespaceObject).terminating()
-	before, after := evaluate(was, s.deletion.shared), evaluate(is, s.deletion.shared)
-	for _, c := range s.deletion.about(q.Resource.GroupResource()) {
+	before, after := evaluate(was), evaluate(is)
+	for _, c := range naming(s.deletion, q.Resource.GroupResource()) {
 		if !q.Part.has(c) || !c.guardsSelection() || terminates && !c.guards() {
 			continue
 		}

@@ -28,9 +28,9 @@ type Set struct {
 	self     []string
 	own      string // Weir's namespace
 
-	deletion index // by priority, then name
-	guards   index // those of them that protect in cascades, too
-	owners   index
+	deletion []*compiled // by priority, then name
+	guards   []*compiled // those of them that protect in cascades, too
+	owners   []*compiled
 	drains   []*compiled
 	archives []*compiled // DeletionPolicies that record namespaces
 }
@@ -73,24 +73,33 @@ func Build(previous *Set, sources []Source, opts Options) *Set {
 	slices.SortFunc(s.policies, func(a, b *compiled) int { return a.key.compare(b.key) })
 	slices.SortFunc(s.shadowed, compareProblems)
 
-	var deletions, owners []*compiled
 	for _, c := range s.policies {
 		switch {
 		case c.deletion != nil:
-			deletions = append(deletions, c)
+			s.deletion = append(s.deletion, c)
 		case c.owners != nil:
-			owners = append(owners, c)
+			s.owners = append(s.owners, c)
 		case c.waves != nil && c.ready():
 			s.drains = append(s.drains, c)
 		}
 	}
-	for _, list := range [][]*compiled{deletions, s.drains} {
+	for _, list := range [][]*compiled{s.deletion, s.drains} {
 		slices.SortStableFunc(list, func(a, b *compiled) int { return cmp.Compare(b.priority, a.priority) })
 	}
-	s.deletion, s.owners = newIndex(deletions), newIndex(owners)
-	s.guards = newIndex(guardsOf(deletions))
-	s.archives = slices.DeleteFunc(slices.Clone(deletions), func(c *compiled) bool { return !c.recordsNamespaces() })
+	s.guards = slices.DeleteFunc(slices.Clone(s.deletion), func(c *compiled) bool { return !c.guards() })
+	s.archives = slices.DeleteFunc(slices.Clone(s.deletion), func(c *compiled) bool { return !c.recordsNamespaces() })
 	return s
+}
+
+// naming returns those of the policies that are about a resource, in order.
+func naming(list []*compiled, gr schema.GroupResource) []*compiled {
+	var out []*compiled
+	for _, c := range list {
+		if c.about(gr) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func shadow(loser, winner Source) Problem {
@@ -216,7 +225,7 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 	if !propagates(gr) {
 		return false, false
 	}
-	for _, c := range s.deletion.about(gr) {
+	for _, c := range naming(s.deletion, gr) {
 		some = some || !c.onTrial() && (!c.ready() || c.deletion.addsFinalizer(gr))
 		full = full || len(c.conditions) > 0
 	}
@@ -226,12 +235,12 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 // LooksBeyondMetadata reports whether a condition or message of some DeletionPolicy about a
 // resource needs more of an object than its metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
-	return slices.ContainsFunc(s.deletion.about(gr), (*compiled).tellsBeyondMetadata)
+	return slices.ContainsFunc(naming(s.deletion, gr), (*compiled).tellsBeyondMetadata)
 }
 
 // addingFinalizers returns the policies that may want the finalizer on objects of a resource.
 func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
-	for _, c := range s.deletion.about(gr) {
+	for _, c := range naming(s.deletion, gr) {
 		if propagates(gr) && c.ready() && !c.onTrial() && c.deletion.addsFinalizer(gr) {
 			out = append(out, c)
 		}

@@ -96,8 +96,8 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 		}
 		entries[i].policies = append(entries[i].policies, c)
 	}
-	adds := slices.ContainsFunc(s.deletion.all, (*compiled).mayAddFinalizer)
-	for _, c := range s.deletion.all {
+	adds := slices.ContainsFunc(s.deletion, (*compiled).mayAddFinalizer)
+	for _, c := range s.deletion {
 		if !c.judges() {
 			continue
 		}
@@ -119,7 +119,7 @@ func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][
 			add(WebhookAddFinalizer, "", c, len(c.conditions) > 0, false)
 		}
 	}
-	for _, c := range s.owners.all {
+	for _, c := range s.owners {
 		if !c.judges() {
 			continue
 		}
@@ -365,14 +365,14 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 
 // Asks reports whether there can be entries at all.
 func (s *Set) Asks() bool {
-	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion.all, (*compiled).judges) ||
-		slices.ContainsFunc(s.owners.all, (*compiled).judges)
+	return len(s.drains) > 0 || slices.ContainsFunc(s.deletion, (*compiled).judges) ||
+		slices.ContainsFunc(s.owners, (*compiled).judges)
 }
 
 // Wildcard reports whether some policy has a '*', so that the entries depend on what the API server
 // serves.
 func (s *Set) Wildcard() bool {
-	return len(s.drains)+len(s.archives)+len(s.guards.all) > 0 ||
+	return len(s.drains)+len(s.archives)+len(s.guards) > 0 ||
 		slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 

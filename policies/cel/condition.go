@@ -19,10 +19,8 @@ type Condition struct {
 	Name, Expression string
 	At               string // the field of the policy
 	program          cel.Program
-	// most is the cost bound of a program without a meter; 0 for one with a meter.
-	most         uint64
-	metadataOnly bool
-	countable    bool
+	metadataOnly     bool
+	countable        bool
 }
 
 // MetadataOnly reports whether the condition looks only at the metadata of objects, without
@@ -68,9 +66,6 @@ func Compile(name, text, at string) (Condition, error) {
 	}
 	c := Condition{Name: name, Expression: text, At: at, program: program, metadataOnly: metadataOnly(text)}
 	c.countable = c.metadataOnly && countable(text)
-	if p := unmetered(text); p != nil {
-		c.program, c.most = p, uint64(len(text))
-	}
 	return c, nil
 }
 
@@ -98,26 +93,10 @@ type Evaluation struct {
 	variables Variables
 	request   map[string]any
 	full      bool // the current condition needs whole objects
-
-	shared   Shared
-	outcomes []*outcome // of the shared expressions, once evaluated
 }
-
-// Shared are the expressions that several conditions have, each with its number. An Evaluation
-// evaluates each of them once.
-type Shared map[string]int
 
 // Evaluate returns an Evaluation for one goroutine.
-func Evaluate(variables Variables, shared Shared) Evaluation {
-	return Evaluation{variables: variables, shared: shared}
-}
-
-// outcome is the result of an expression.
-type outcome struct {
-	holds bool
-	err   error
-	cost  uint64
-}
+func Evaluate(variables Variables) Evaluation { return Evaluation{variables: variables} }
 
 // All reports whether all conditions are true. One that is false decides, even if others fail.
 func (e *Evaluation) All(conditions []Condition) (bool, error) {
@@ -125,45 +104,28 @@ func (e *Evaluation) All(conditions []Condition) (bool, error) {
 	budget := uint64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for i := range conditions {
 		c := &conditions[i]
-		o := e.ask(c)
-		if o.err != nil {
-			failed = errors.Join(failed, fmt.Errorf("condition %q: %w", c.Name, o.err))
-		} else if !o.holds {
+		holds, cost, err := e.run(c)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("condition %q: %w", c.Name, err))
+		} else if !holds {
 			return false, nil
 		}
-		if o.cost > budget {
+		if cost > budget {
 			return false, fmt.Errorf("condition %q: %w: the conditions together cost too much", c.Name, ErrCost)
 		}
-		budget -= o.cost
+		budget -= cost
 	}
 	return failed == nil, failed
 }
 
-// ask evaluates a condition, a shared one only once.
-func (e *Evaluation) ask(c *Condition) outcome {
-	at, shared := e.shared[c.Expression]
-	if !shared {
-		return e.run(c)
-	}
-	if e.outcomes == nil {
-		e.outcomes = make([]*outcome, len(e.shared))
-	}
-	if e.outcomes[at] == nil {
-		o := e.run(c)
-		e.outcomes[at] = &o
-	}
-	return *e.outcomes[at]
-}
-
-func (e *Evaluation) run(c *Condition) outcome {
+func (e *Evaluation) run(c *Condition) (holds bool, cost uint64, err error) {
 	e.full = !c.metadataOnly
 	// Eval needs no context: the program's cost limit ends an expression that would run for long.
 	val, details, err := c.program.Eval(e)
-	o := outcome{holds: err == nil && val == types.True, err: e.failureOf(err), cost: c.most}
 	if details != nil && details.ActualCost() != nil {
-		o.cost = *details.ActualCost()
+		cost = *details.ActualCost()
 	}
-	return o
+	return err == nil && val == types.True, cost, e.failureOf(err)
 }
 
 // ErrCost says that a condition costs too much. The cost depends on the object, and so on its
@@ -201,19 +163,6 @@ func (e *Evaluation) failureOf(err error) error {
 		}
 	}
 	return class
-}
-
-// SharedIn returns the expressions that more than one condition has.
-func SharedIn(conditions []Condition) Shared {
-	seen, shared := map[string]bool{}, Shared{}
-	for i := range conditions {
-		text := conditions[i].Expression
-		if _, already := shared[text]; seen[text] && !already {
-			shared[text] = len(shared)
-		}
-		seen[text] = true
-	}
-	return shared
 }
 
 var _ interpreter.Activation = (*Evaluation)(nil)

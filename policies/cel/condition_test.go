@@ -6,26 +6,25 @@ import (
 	"testing"
 )
 
-// values are variables as they are. asked counts how often an object was asked for.
+// values are variables as they are.
 type values struct {
 	object, oldObject, namespace, request map[string]any
-	asked                                 int
 	full                                  bool // of the last time
 	err                                   error
 }
 
 func (v *values) Object(full bool) (map[string]any, error) {
-	v.asked, v.full = v.asked+1, full
+	v.full = full
 	return v.object, v.err
 }
 
 func (v *values) OldObject(full bool) (map[string]any, error) {
-	v.asked, v.full = v.asked+1, full
+	v.full = full
 	return v.oldObject, v.err
 }
 
 func (v *values) NamespaceObject() map[string]any { return v.namespace }
-func (v *values) Request() map[string]any         { v.asked++; return v.request }
+func (v *values) Request() map[string]any         { return v.request }
 
 func mustCompile(t *testing.T, text string) Condition {
 	t.Helper()
@@ -60,29 +59,11 @@ func TestAConditionThatIsFalseDecides(t *testing.T) {
 		"one fails, false":  {[]Condition{fails, no}, false, false},
 		"false, then fails": {[]Condition{no, fails}, false, false},
 	} {
-		e := Evaluate(&values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}}, nil)
+		e := Evaluate(&values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}})
 		if got, err := e.All(c.conditions); got != c.want || (err != nil) != c.failed ||
 			err != nil && !strings.HasPrefix(err.Error(), `condition "c": `) {
 			t.Errorf("%s: %t (%v), want %t", name, got, err, c.want)
 		}
-	}
-}
-
-func TestAnExpressionThatManyHaveIsAskedOnce(t *testing.T) {
-	many, own := mustCompile(t, "oldObject.metadata.name == 'web'"), mustCompile(t, "oldObject.metadata.name != 'other'")
-	shared := SharedIn([]Condition{many, own, many, many})
-	if len(shared) != 1 {
-		t.Fatalf("shared: %v", shared)
-	}
-	v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"}}}
-	e := Evaluate(&v, shared)
-	for _, conditions := range [][]Condition{{many}, {own, many}, {many}} {
-		if ok, err := e.All(conditions); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
-	if v.asked != 2 {
-		t.Errorf("asked for the object %d times, want one for each of two expressions", v.asked)
 	}
 }
 
@@ -91,7 +72,7 @@ func TestOnlyAConditionThatNeedsAllOfAnObjectGetsIt(t *testing.T) {
 		c := mustCompile(t, text)
 		v := values{oldObject: map[string]any{"metadata": map[string]any{"name": "web"},
 			"spec": map[string]any{"n": int64(1)}}}
-		e := Evaluate(&v, nil)
+		e := Evaluate(&v)
 		if ok, err := e.All([]Condition{c}); !ok || err != nil || v.full != full || c.MetadataOnly() == full {
 			t.Errorf("%s: %t (%v), full: %t, metadata only: %t", text, ok, err, v.full, c.MetadataOnly())
 		}
@@ -101,7 +82,7 @@ func TestOnlyAConditionThatNeedsAllOfAnObjectGetsIt(t *testing.T) {
 // What cannot be decoded is an error, and not null: a condition about null may be true.
 func TestAnObjectThatCannotBeDecodedIsAnError(t *testing.T) {
 	for _, text := range []string{"object == null", "oldObject == null", "oldObject.spec.n == 1"} {
-		e := Evaluate(&values{err: errors.New("is nested too deep")}, nil)
+		e := Evaluate(&values{err: errors.New("is nested too deep")})
 		e.Quotes = true
 		if ok, err := e.All([]Condition{mustCompile(t, text)}); ok || err == nil ||
 			!strings.Contains(err.Error(), "nested too deep") {
@@ -129,7 +110,7 @@ func TestErrorsQuoteNothingOfTheObject(t *testing.T) {
 		"[1][int(size(oldObject.data.password))] == 1":          errOther,
 		"matches('a', oldObject.data.password + '(')":           errOther,
 	} {
-		e := Evaluate(&v, nil)
+		e := Evaluate(&v)
 		_, err := e.All([]Condition{mustCompile(t, text)})
 		if err == nil || strings.Contains(err.Error(), secret) || class != nil && !errors.Is(err, class) {
 			t.Errorf("%s: %v, want %v", text, err, class)
@@ -161,7 +142,7 @@ func TestWhatCostsTooMuchIsToldApart(t *testing.T) {
 		"four together": {[]Condition{mustCompile(t, one), mustCompile(t, one), mustCompile(t, one),
 			mustCompile(t, one)}, true, "together cost too much"},
 	} {
-		e := Evaluate(&v, nil)
+		e := Evaluate(&v)
 		ok, err := e.All(c.conditions)
 		if ok == c.dear || errors.Is(err, ErrCost) != c.dear || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %t, %v", name, ok, err)

@@ -41,7 +41,7 @@ func isVariable(e ast.Expr, name string) bool {
 
 // stringOf returns the value of a string literal; empty for anything else.
 func stringOf(e ast.Expr) string {
-	if !literal(e) {
+	if e.Kind() != ast.LiteralKind {
 		return ""
 	}
 	s, _ := e.AsLiteral().Value().(string)
