@@ -22,7 +22,6 @@ func TestWhoWritesPoliciesReadsNoSecrets(t *testing.T) {
     matchConditions: [{name: asks, expression: "ip(string(oldObject.data.password)).family() == 4"}]
   propagation: {default: Orphan}
   protection: {confirmation: Required}`)
-	w.awaitCondition(kind, name, "Evaluates", metav1.ConditionUnknown)
 	w.awaitCondition(kind, name, "BackFilled", metav1.ConditionTrue)
 	w.awaitCondition(kind, name, "Enforced", metav1.ConditionTrue)
 	w.mustKubectl("delete", "secret", "keys")

@@ -7,12 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Look says how to look at the stored objects of a resource, to add the finalizer, and to count the
-// objects that policies match or whose conditions fail.
+// objects that policies match.
 type Look struct {
 	// All are policies that are about every object.
 	All []PolicyKey
@@ -61,49 +60,29 @@ func (s *Set) SameLook(gr schema.GroupResource, other *Set) bool {
 // match namespaces.
 func (s *Set) counting(gr schema.GroupResource) []*compiled {
 	out := slices.Concat(naming(s.deletion, gr), naming(s.owners, gr))
-	out = slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() || c.uncounted() })
-	if gr == (schema.GroupResource{Resource: "namespaces"}) {
+	if gr == namespaceResource {
 		out = append(out, s.drains...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(c *compiled) bool { return !c.ready() || c.uncounted() })
 }
 
-// About returns those of a Look's Some that match a stored object: a DeletionPolicy as at its
-// DELETE, an OwnerReferencePolicy as at an UPDATE that changes nothing. Of DrainPolicies only the
-// first that selects the namespace counts.
-func (s *Set) About(q Question) (keys []PolicyKey, errs []PolicyError) {
-	asDelete := evaluate(q.asDelete())
-	asUpdate := evaluate(&q)
-	drained := false
+// About returns those of a Look's Some that match a stored object, whoever asks about it.
+func (s *Set) About(q Question) (keys []PolicyKey) {
+	e := evaluate(q.asDelete())
 	for _, c := range s.counting(q.Resource.GroupResource()) {
-		e := &asUpdate
-		switch {
-		case c.deletion != nil:
-			e = &asDelete
-		case c.waves != nil && drained:
-			continue
-		}
-		ok, err := c.matches(e)
-		switch {
-		case err != nil:
-			errs = append(errs, PolicyError{Policy: c.key, Err: err.Error()})
-		case ok && c.asked():
+		if ok, err := c.matches(&e); ok && err == nil && c.asked() {
 			keys = append(keys, c.key)
 		}
-		drained = drained || c.waves != nil && ok
 	}
-	return keys, errs
+	return keys
 }
 
 // uncounted reports whether the number of objects that the policy matches is withheld: an author of
 // conditions could read from it what objects hold.
-func (c *compiled) uncounted() bool {
-	return slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool { return !cond.Countable() })
-}
+func (c *compiled) uncounted() bool { return len(c.conditions) > 0 }
 
-// asked reports whether a match depends on the object; for DrainPolicies it depends on other
-// policies.
+// asked reports whether a match depends on the object.
 func (c *compiled) asked() bool {
 	some := c.scope == v1beta1.NamespacedScope || c.scope == v1beta1.ClusterScope
-	return len(c.conditions) > 0 || c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil
+	return c.objects != nil || c.namespaces != nil || len(c.names) > 0 || some || c.waves != nil
 }

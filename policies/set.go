@@ -142,9 +142,8 @@ type Status struct {
 	// Excluded are the resources that its '*' leaves out.
 	Excluded []string
 	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects.
-	// Conditions tells that there are some.
-	Propagates, Conditions bool
-	// Uncounted: its conditions ask for more than may be told by a number of objects.
+	Propagates bool
+	// Uncounted: it has conditions, and how many objects meet them would tell what objects hold.
 	Uncounted bool
 	// Brakes is one with a brake, or an archive, which adds it, too; be it that they are for another policy
 	// already.
@@ -171,7 +170,7 @@ func (s *Set) Statuses() []Status {
 			Excluded:   c.leavesOut(),
 			Propagates: c.deletion != nil && c.deletion.propagation != nil,
 			Brakes:     c.deletion != nil && (c.deletion.brake != nil || c.deletion.archive != nil),
-			Conditions: len(c.conditions) > 0, Waves: c.waveNames(), Uncounted: c.uncounted()}
+			Waves:      c.waveNames(), Uncounted: c.uncounted()}
 		if c.source.File != "" {
 			out[i].Spec, _ = c.source.Object["spec"].(map[string]any)
 		}

@@ -37,17 +37,13 @@ type tally struct {
 	// wanted is how many objects are to carry the finalizer for the policy, and carrying how many of
 	// them do.
 	wanted, carrying int64
-	// matched is how many objects the policy is about. failed is for how many its conditions fail, and
-	// last describes one of these.
-	matched, failed int64
-	last            string
-	unknown         bool // not all could be counted
+	matched int64 // how many objects the policy is about
+	unknown bool  // not all could be counted
 }
 
 func (t tally) plus(o tally) tally {
 	t.wanted, t.carrying = t.wanted+o.wanted, t.carrying+o.carrying
-	t.matched, t.failed = t.matched+o.matched, t.failed+o.failed
-	t.last, t.unknown = max(t.last, o.last), t.unknown || o.unknown
+	t.matched, t.unknown = t.matched+o.matched, t.unknown || o.unknown
 	return t
 }
 

@@ -181,7 +181,11 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 		return fmt.Errorf("judge %s %s: %w", l.gvr.GroupResource(), nameIn(m), err)
 	}
 	q := policies.Stored(l.kind, l.gvr, object, namespace)
-	l.about(q, m)
+	if len(l.how.Some) > 0 {
+		for _, key := range l.set.About(q) {
+			l.count(key, tally{matched: 1})
+		}
+	}
 	if !l.how.Adds {
 		return ctx.Err()
 	}
@@ -202,21 +206,6 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 		})
 	}
 	return ctx.Err()
-}
-
-// about counts an object for the policies that are about it.
-func (l *look) about(q policies.Question, m *metav1.ObjectMeta) {
-	if len(l.how.Some) == 0 {
-		return
-	}
-	about, errs := l.set.About(q)
-	for _, key := range about {
-		l.count(key, tally{matched: 1})
-	}
-	for _, e := range errs {
-		at := fmt.Sprintf("%s, at %s %s", e.Err, q.Resource.GroupResource(), nameIn(m))
-		l.count(e.Policy, tally{failed: 1, last: at})
-	}
 }
 
 func (l *look) count(key policies.PolicyKey, t tally) {

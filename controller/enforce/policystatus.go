@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -201,13 +200,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 		set(backFilled(s, f.counted, generation))
 	}
 	want.withdraw(s)
-	if known && f.counted.complete {
-		if !t.unknown && !s.Propagates && !s.Uncounted {
-			want.Matched = &t.matched
-		}
-		if s.Conditions {
-			set(evaluates(s, t, generation))
-		}
+	if known && f.counted.complete && !t.unknown && !s.Propagates && !s.Uncounted {
+		want.Matched = &t.matched
 	}
 	if c, known := f.serves.resolved(s.Names, generation); known {
 		set(c)
@@ -236,9 +230,6 @@ func (want *anyStatus) withdraw(s policies.Status) {
 			meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionBackFilled)
 		}
 	}
-	if !s.Conditions {
-		meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionEvaluates)
-	}
 }
 
 func sourceOf(s policies.Status) string {
@@ -253,24 +244,6 @@ func stateOf(s policies.Status) string {
 		return "ready"
 	}
 	return "broken"
-}
-
-func evaluates(s policies.Status, c tally, generation int64) metav1.Condition {
-	out := metav1.Condition{Type: v1beta1.ConditionEvaluates, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonEvaluated, Message: "its conditions fail for no object " +
-			"that there is"}
-	switch {
-	case s.Uncounted:
-		out.Status, out.Reason = metav1.ConditionUnknown, v1beta1.ReasonNotCounted
-		out.Message = "its conditions read more of objects than metadata, so objects for which they fail are " +
-			"not counted: the number would tell everybody what these hold. The Event PolicyError tells of a " +
-			"condition that fails for a request"
-	case c.failed > 0:
-		out.Status, out.Reason = metav1.ConditionFalse, v1beta1.ReasonConditionFails
-		out.Message = fmt.Sprintf("its conditions fail for %s, about which failurePolicy decides, the last of them: %s",
-			words.Count(c.failed, "object", "objects"), c.last)
-	}
-	return out
 }
 
 // holds returns the condition Ready, from the condition Enforced and what the API server judges by

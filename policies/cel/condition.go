@@ -20,7 +20,6 @@ type Condition struct {
 	At               string // the field of the policy
 	program          cel.Program
 	metadataOnly     bool
-	countable        bool
 }
 
 // MetadataOnly reports whether the condition looks only at the metadata of objects, without
@@ -64,9 +63,7 @@ func Compile(name, text, at string) (Condition, error) {
 	if err != nil {
 		return Condition{}, err
 	}
-	c := Condition{Name: name, Expression: text, At: at, program: program, metadataOnly: metadataOnly(text)}
-	c.countable = c.metadataOnly && countable(text)
-	return c, nil
+	return Condition{Name: name, Expression: text, At: at, program: program, metadataOnly: metadataOnly(text)}, nil
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -38,12 +38,3 @@ func finds(expression string, is func(ast.Expr) bool) bool {
 func isVariable(e ast.Expr, name string) bool {
 	return e.Kind() == ast.IdentKind && (e.AsIdent() == name || e.AsIdent() == "."+name)
 }
-
-// stringOf returns the value of a string literal; empty for anything else.
-func stringOf(e ast.Expr) string {
-	if e.Kind() != ast.LiteralKind {
-		return ""
-	}
-	s, _ := e.AsLiteral().Value().(string)
-	return s
-}

@@ -63,19 +63,6 @@ const (
 	// ReasonNotTried: it could not be tried, for another reason than the webhook.
 	ReasonNotTried = "NotTried"
 
-	// ConditionEvaluates is True while no object that exists makes a condition of the policy fail. Of
-	// what does, failurePolicy decides. All are looked at when a policy changes, and every half hour.
-	// A policy without conditions has none. It is Unknown where conditions look at more than metadata,
-	// or at all annotations: these are asked about requests only.
-	ConditionEvaluates = "Evaluates"
-	// ReasonEvaluated: none does.
-	ReasonEvaluated = "Evaluated"
-	// ReasonConditionFails: the message names an object, and the class of the error.
-	ReasonConditionFails = "ConditionFails"
-
-	// ReasonNotCounted: what the policy's conditions look at may be secret, so objects are not counted.
-	ReasonNotCounted = "NotCounted"
-
 	// ConditionResolved is True while every resource that the policy names is served. Where none is, be it that its
 	// CustomResourceDefinition is not installed yet, the policy matches nothing; of what is served it holds.
 	ConditionResolved = "Resolved"
@@ -123,7 +110,7 @@ type PolicyStatus struct {
 	Excluded []string `json:"excluded,omitempty"`
 
 	// matched is how many objects the policy matches; of a DrainPolicy, how many namespaces. Left
-	// out, they were not counted yet, or are not, because conditions look beyond metadata.
+	// out, they were not counted yet, or are not, because the policy has conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
