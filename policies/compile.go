@@ -35,7 +35,6 @@ type compiled struct {
 	priority      int32 // the policy with the highest is chosen
 	actions       []v1beta1.ValidationAction
 	part          Part
-	risk          string   // what it can stop; "" for nothing
 	asksHow       []string // names of conditions that look at the request
 	message       string   // the policy's own
 	says          *cel.Message
@@ -106,21 +105,8 @@ func compile(s Source) *compiled {
 	}
 	if !c.ready() {
 		c.broken = "the policy is broken: " + c.firstError()
-		if c.failsInVain() {
-			c.warn("spec.match.resources", refusesNothing)
-		}
 	}
 	return c
-}
-
-// refusesNothing is the problem of a broken policy with failurePolicy Fail that matches nothing.
-const refusesNothing = "the failurePolicy is Fail, but the policy matches no resources: it refuses nothing"
-
-// failsInVain reports whether a broken policy has failurePolicy Fail, and matches no resources for
-// which it could refuse.
-func (c *compiled) failsInVain() bool {
-	return c.key.Kind != "DrainPolicy" && object(c.source.Object).str("spec", "failurePolicy") == string(v1beta1.Fail) &&
-		!c.judges()
 }
 
 // same reports whether compiling s would give c again.
@@ -289,15 +275,7 @@ func (c *compiled) warn(at, message string) {
 	})
 }
 
-// whyNotInForce returns why the policy is not in force; "" if it is.
-func (c *compiled) whyNotInForce() string {
-	why := c.firstError()
-	if why != "" && c.failsInVain() {
-		why += "; " + refusesNothing
-	}
-	return why
-}
-
+// firstError returns why the policy is not in force; "" if it is.
 func (c *compiled) firstError() string {
 	for _, p := range c.problems {
 		if !p.Warning {

@@ -315,21 +315,3 @@ func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
 		}
 	}
 }
-
-// What '*' leaves out by itself is said, but for what a rule names.
-func TestWhatAWildcardLeavesOutIsSaid(t *testing.T) {
-	const rest = "events events.events.k8s.io leases.coordination.k8s.io *.weir.dev *.admissionregistration.k8s.io *.apiregistration.k8s.io " +
-		"*.authentication.k8s.io *.authorization.k8s.io componentstatuses bindings"
-	for match, want := range map[string]string{
-		"{apiGroups: ['*'], resources: ['*']}":                                         rest,
-		"{apiGroups: ['*'], resources: ['*']}, {apiGroups: [''], resources: [events]}": strings.TrimPrefix(rest, "events "),
-		"{apiGroups: [coordination.k8s.io, apps], resources: ['*']}":                   "leases.coordination.k8s.io",
-		"{apiGroups: [apps], resources: ['*']}":                                        "",
-		"{apiGroups: ['*'], resources: [deployments]}":                                 "",
-	} {
-		set := Build(nil, sources(t, "f", policyWith("DeletionPolicy", "resources: ["+match+"]")), Options{})
-		if got := strings.Join(set.Statuses()[0].Excluded, " "); got != want {
-			t.Errorf("%s leaves out %q, want %q", match, got, want)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -81,24 +80,6 @@ func wildcardLeavesOut(group, resource string) bool {
 	return slices.ContainsFunc(leftOut, func(gr schema.GroupResource) bool {
 		return gr.Group == group && (gr.Resource == "" || gr.Resource == resource)
 	})
-}
-
-// leavesOut returns the resources that a '*' of a policy's match leaves out.
-func (c *compiled) leavesOut() (out []string) {
-	if c.waves != nil { // the last wave has the resources that none names
-		return nil
-	}
-	for _, gr := range leftOut {
-		byWildcard := func(r v1beta1.ResourceRule) bool {
-			return slices.Contains(r.Resources, "*") &&
-				(slices.Contains(r.APIGroups, "*") || slices.Contains(r.APIGroups, gr.Group))
-		}
-		named := gr.Resource != "" && c.about(gr)
-		if !named && slices.ContainsFunc(c.resources, byWildcard) {
-			out = append(out, schema.GroupResource{Group: gr.Group, Resource: cmp.Or(gr.Resource, "*")}.String())
-		}
-	}
-	return out
 }
 
 // exempt returns why no policy judges a request; "" if policies do. matchConditions say the same in

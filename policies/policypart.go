@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -75,23 +74,23 @@ func (c *compiled) warnOfRisk() {
 	if c.part == PartIgnore {
 		return
 	}
-	ofPods := c.about(schema.GroupResource{Resource: "pods"})
+	risk := ""
 	selects := c.namespaces != nil || c.objects != nil || len(c.names) > 0
 	everything := slices.ContainsFunc(c.resources,
 		func(r v1beta1.ResourceRule) bool { return slices.Contains(r.Resources, "*") })
 	switch {
 	case everything && !selects:
-		c.risk = "while Weir does not answer, all requests about these API groups are refused, also those that the " +
+		risk = "while Weir does not answer, all requests about these API groups are refused, also those that the " +
 			"cluster itself needs: name resources, or select some objects"
-	case ofPods:
-		c.risk = "while Weir does not answer, requests about pods that the policy matches are refused, also about pods " +
+	case c.about(pods):
+		risk = "while Weir does not answer, requests about pods that the policy matches are refused, also about pods " +
 			"that Weir or the network needs: leave pods out, or set failurePolicy to Ignore"
 	case c.part == PartEverywhere:
-		c.risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster " +
+		risk = "while Weir does not answer, requests in kube-system or kube-node-lease are refused, which the cluster " +
 			"needs to come up"
 	}
-	if c.risk != "" {
-		c.warn("spec.failurePolicy", c.risk)
+	if risk != "" {
+		c.warn("spec.failurePolicy", risk)
 	}
 }
 

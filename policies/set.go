@@ -133,14 +133,10 @@ type Status struct {
 	// Ready policies are in force; of the others, Message says why not.
 	Ready   bool
 	Message string
-	// FailsClosed policies refuse what cannot be judged. Risk is what that can stop; "" for nothing
-	// in particular.
+	// FailsClosed policies refuse what cannot be judged.
 	FailsClosed bool
-	Risk        string
 	// Names are the resources that the policy names, in order, without '*'.
 	Names []Name
-	// Excluded are the resources that its '*' leaves out.
-	Excluded []string
 	// Propagates is a DeletionPolicy with a propagation, which adds the finalizer to objects.
 	Propagates bool
 	// Uncounted: it has conditions, and how many objects meet them would tell what objects hold.
@@ -165,9 +161,8 @@ type Name struct {
 func (s *Set) Statuses() []Status {
 	out := make([]Status, len(s.policies))
 	for i, c := range s.policies {
-		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.whyNotInForce(),
-			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Risk: c.risk, Names: c.mentions,
-			Excluded:   c.leavesOut(),
+		out[i] = Status{Policy: c.key, File: c.source.File, Ready: c.ready(), Message: c.firstError(),
+			FailsClosed: c.waves == nil && c.part != PartIgnore && c.judges(), Names: c.mentions,
 			Propagates: c.deletion != nil && c.deletion.propagation != nil,
 			Brakes:     c.deletion != nil && (c.deletion.brake != nil || c.deletion.archive != nil),
 			Waves:      c.waveNames(), Uncounted: c.uncounted()}

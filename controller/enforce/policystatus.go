@@ -177,14 +177,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); !tried && c != nil {
 		enforced = *c
 	}
-	want.Excluded = s.Excluded
 	set(holds(s, enforced, f.judged[s.Policy], generation))
 	set(valid(s, generation))
-	if s.FailsClosed {
-		set(failsSafely(s, generation))
-	} else {
-		meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionFailsSafely)
-	}
 	t, known := f.counted.tallies[s.Policy]
 	switch {
 	case !s.Ready: // the last counts stay
@@ -283,16 +277,6 @@ func valid(s policies.Status, generation int64) metav1.Condition {
 		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the policy can be judged as it is written"}
 	if !s.Ready {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
-	}
-	return c
-}
-
-func failsSafely(s policies.Status, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1beta1.ConditionFailsSafely, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonBounded, Message: "while Weir does not answer, only requests " +
-			"that the policy matches are refused"}
-	if s.Risk != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonCanStopTheCluster, s.Risk
 	}
 	return c
 }

@@ -108,8 +108,6 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("under way", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 2}}, false, 1, good, unknown, valid, progress, "2 of 5")
 		step("further", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 3}}, false, 1, good, unknown, valid, progress, "3 of 5")
 		step("between two passes nothing is forgotten", nil, false, 0, good, unknown, valid, progress, "3 of 5")
-		step("what fails says how safely", nil, false, 0, "deletionpolicies.weir.dev/pods", unknown, valid,
-			"FailsSafely=False CanStopTheCluster generation 1: while Weir does not answer, requests about pods that the policy matches are refused, also about pods that Weir or the network needs")
 		step("done", map[policies.PolicyKey]tally{{Kind: "DeletionPolicy", Name: "good"}: {wanted: 5, carrying: 5}}, true, 1, good, unknown, valid, done, "5 of 5")
 		step("nothing left", nil, true, 1, good, unknown, valid, done, "0 of 0")
 		step("not of other kinds", nil, true, 0, "ownerreferencepolicies.weir.dev/owners", unknown, valid)

@@ -181,8 +181,8 @@ type ResourceRule struct {
 	// resources are lower-case plural names. "*" is every resource of the groups that can be
 	// patched and deleted, except those that a policy about everything never means: events, leases,
 	// componentstatuses and bindings, and the groups weir.dev, admissionregistration.k8s.io,
-	// apiregistration.k8s.io, authentication.k8s.io and authorization.k8s.io. They have to be named;
-	// status.excluded says which are left out. Propagation never applies to them.
+	// apiregistration.k8s.io, authentication.k8s.io and authorization.k8s.io. They have to be named.
+	// Propagation never applies to them.
 	//
 	// +required
 	// +kubebuilder:validation:MinItems=1

@@ -18,14 +18,6 @@ const (
 	// Fail, what it would have judged is refused meanwhile.
 	ReasonInvalid = "Invalid"
 
-	// ConditionFailsSafely is there for policies with failurePolicy Fail. It is False where an outage
-	// of Weir can stop what the cluster itself needs.
-	ConditionFailsSafely = "FailsSafely"
-	// ReasonBounded: an outage refuses what the policy names, and no more.
-	ReasonBounded = "Bounded"
-	// ReasonCanStopTheCluster: the message says what an outage would refuse.
-	ReasonCanStopTheCluster = "CanStopTheCluster"
-
 	// ConditionBackFilled is True once every object that existed before the policy carries the finalizer that the
 	// policy asks for, and no other does. Of a policy that is not in force it is Unknown.
 	ConditionBackFilled = "BackFilled"
@@ -98,16 +90,6 @@ type PolicyStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// excluded are the resources that a '*' in match leaves out by itself, as "RESOURCE.GROUP", or
-	// "*.GROUP" for a whole group.
-	//
-	// +optional
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=317
-	// +listType=set
-	Excluded []string `json:"excluded,omitempty"`
 
 	// matched is how many objects the policy matches; of a DrainPolicy, how many namespaces. Left
 	// out, they were not counted yet, or are not, because the policy has conditions.

@@ -931,11 +931,6 @@ func (in *PolicyStatus) DeepCopyInto(out *PolicyStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	if in.Excluded != nil {
-		in, out := &in.Excluded, &out.Excluded
-		*out = make([]string, len(*in))
-		copy(*out, *in)
-	}
 	if in.Matched != nil {
 		in, out := &in.Matched, &out.Matched
 		*out = new(int64)

@@ -25,7 +25,7 @@
 {{ $of := "DeletionPolicySpec" -}}
 {{ if hasSuffix "Status" $kind }}{{ $of = "DeletionPolicyStatus" }}{{ end -}}
 {{ $again := and (regexMatch "^((Drain|OwnerReference)Policy(Spec|Status)|PolicyStatus)$" $kind) (ne $kind "DrainPolicySpec") -}}
-{{ range .Members }}| `{{ .Name }}`{{ if has "Required: {}" .Validation }}, required{{ end }}, {{ markdownRenderType .Type }} | {{ if and $again (has .Name (list "conditions" "excluded" "matched" "message" "messageExpression")) }}as in [{{ $of }}](#{{ lower $of }}){{ else }}{{ template "cell" (regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "") }}{{ end }} | {{ markdownRenderDefault .Default }} |
+{{ range .Members }}| `{{ .Name }}`{{ if has "Required: {}" .Validation }}, required{{ end }}, {{ markdownRenderType .Type }} | {{ if and $again (has .Name (list "conditions" "matched" "message" "messageExpression")) }}as in [{{ $of }}](#{{ lower $of }}){{ else }}{{ template "cell" (regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "") }}{{ end }} | {{ markdownRenderDefault .Default }} |
 {{ end }}
 {{ end -}}
 {{ end -}}
