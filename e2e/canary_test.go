@@ -96,7 +96,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 	}
 	impostor.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	impostor.StartTLS()
-	seen("another serves in its place", "False", "NotTrusted", "x509")
+	seen("another serves in its place", "False", "NotReached", "x509")
 	impostor.Close()
 	back()
 	seen("it is back", "True", "Reached", "")
@@ -107,7 +107,7 @@ func TestAWebhookThatIsNotAskedIsSeen(t *testing.T) {
 		}
 	}
 	stop(syscall.SIGSTOP)
-	seen("the webhook hangs", "False", "NotReached", "gets no answer")
+	seen("the webhook hangs", "False", "NotReached", "deadline exceeded")
 	stop(syscall.SIGCONT)
 	seen("it goes on", "True", "Reached", "")
 

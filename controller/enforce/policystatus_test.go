@@ -115,9 +115,9 @@ func TestStatusOfPolicies(t *testing.T) {
 		step("the API server asks", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=True InForce generation 1: the policy is in force; while Weir does not answer, "+passing, valid, "Enforced=True Reached generation 1: "+saysReached)
 		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		step("it does no more: all policies but broken ones say so", nil, true, 4, good, "Ready=False NotReached generation 1: "+passing, valid, done,
-			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing", "0 of 0")
-		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", "Ready=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing", valid,
-			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing", "all")
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", "0 of 0")
+		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", "Ready=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", valid,
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", "all")
 		order = byDrainer
 		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Drained generation 1: "+saysDrained, "all")
@@ -133,12 +133,12 @@ func TestStatusOfPolicies(t *testing.T) {
 		}
 		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
 		resolved := "Resolved=True Served generation 1: every resource that the policy names is served"
-		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing",
+		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing",
 			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
 		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", resolved, "all")
 		serves = &served{resources: serves.resources, silent: []string{""}}
-		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing",
+		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing",
 			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
 		seen = notConfigured
 		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotConfigured generation 1: "+passing, valid,
@@ -207,7 +207,7 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 		reached := reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		step("the API server does not get through", facts{reached: reached}, guards,
 			"Ready=False NotReached generation 1: requests pass unjudged (failurePolicy Ignore)", valid,
-			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, and Weir judges nothing", "4")
+			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", "4")
 		reached = reachOf(errors.New(canaryDenied+"1"), "1")
 		step("and does again", facts{reached: reached}, drains, "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Reached generation 1: "+saysReached, "7", "pods, rest")

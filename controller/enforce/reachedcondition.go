@@ -53,14 +53,9 @@ const (
 // What each reason means, and what to look at. The API server's own words follow.
 const (
 	saysReached    = "the API server asks weir's webhook, and is answered"
-	saysNotReached = "the API server does not reach weir's webhook, and Weir judges nothing: see that it runs and is " +
-		"ready, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNoAnswer = "the API server gets no answer from weir's webhook in time, and Weir judges nothing: see its load " +
-		"and its limits, and that neither a firewall nor a NetworkPolicy is between: "
-	saysNotTrusted = "the API server does not trust the certificate of weir's webhook, and Weir judges nothing: see " +
-		"that it is for the name or address in the webhook configurations, and signed by the CA there: "
-	saysRefused = "weir's webhook, or what is in its place, sends the API server away, and Weir judges nothing: see " +
-		"its log: "
+	saysNotReached = "the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges " +
+		"nothing: see that it runs and is ready, that neither a firewall nor a NetworkPolicy is between, and that the " +
+		"CA in the webhook configurations has signed its certificate: "
 	saysNotAsked = "the API server does not ask weir's webhook though it is told to, and Weir judges nothing: see " +
 		"that its admission plugin ValidatingAdmissionWebhook is on, and wait until the API server has read the webhook " +
 		"configurations"
@@ -79,35 +74,13 @@ func reachOf(err error, answer string) reach {
 		if said == answer {
 			return reach{metav1.ConditionTrue, v1beta1.ReasonReached, saysReached}
 		}
-		return reach{metav1.ConditionFalse, v1beta1.ReasonRefused, saysRefused + "it does not give weir's answer: " + said}
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNotReached, saysNotReached + "it does not give weir's answer: " +
+			said}
 	}
-	_, why, ok := strings.Cut(text, canaryFailed)
-	if !ok {
-		return reach{metav1.ConditionUnknown, v1beta1.ReasonNotTried, saysNotTried + text}
+	if _, why, ok := strings.Cut(text, canaryFailed); ok {
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNotReached, saysNotReached + why}
 	}
-	no := func(reason, says string) reach { return reach{metav1.ConditionFalse, reason, says + why} }
-	switch {
-	case containsAny(why, "context deadline exceeded", "Client.Timeout exceeded", "request canceled",
-		"TLS handshake timeout"):
-		return no(v1beta1.ReasonNotReached, saysNoAnswer)
-	case containsAny(why, "remote error: tls"): // it requires a client certificate
-		return no(v1beta1.ReasonRefused, saysRefused)
-	case containsAny(why, "x509:", "tls: failed to verify"):
-		return no(v1beta1.ReasonNotTrusted, saysNotTrusted)
-	case containsAny(why, "the server ", "an error on the server", "webhook response", "received invalid",
-		"expected response"):
-		return no(v1beta1.ReasonRefused, saysRefused)
-	}
-	return no(v1beta1.ReasonNotReached, saysNotReached)
-}
-
-func containsAny(text string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(text, p) {
-			return true
-		}
-	}
-	return false
+	return reach{metav1.ConditionUnknown, v1beta1.ReasonNotTried, saysNotTried + text}
 }
 
 // These parts of errors are removed: the path, which begins with a token that only the API server

@@ -35,13 +35,9 @@ const (
 	ConditionEnforced = "Enforced"
 	// ReasonReached: the API server asked, and was answered.
 	ReasonReached = "Reached"
-	// ReasonNotReached: the API server does not get through to the webhook: nothing runs there, or nothing answers in
-	// time, a firewall or a NetworkPolicy is between, a name is not found.
+	// ReasonNotReached: the API server does not get through to the webhook, does not believe its certificate, or gets no
+	// answer that it takes. The message has the API server's own words.
 	ReasonNotReached = "NotReached"
-	// ReasonNotTrusted: the API server does not believe the webhook's certificate.
-	ReasonNotTrusted = "NotTrusted"
-	// ReasonRefused: the webhook, or what is in its place, sends the API server away.
-	ReasonRefused = "Refused"
 	// ReasonNotAsked: the API server does not ask, though a webhook configuration says that it should.
 	ReasonNotAsked = "NotAsked"
 	// ReasonNotConfigured: no webhook configuration could be written, or it is not configured where the webhook is.
