@@ -122,30 +122,3 @@ func TestConditionsThatCannotBeMeantAreErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestWhichLabelsOfNamespacesMatter(t *testing.T) {
-	const about = "match: {resources: [{apiGroups: [apps], resources: [deployments]}]"
-	policy := func(kind, narrowed, spec string) string {
-		return "{apiVersion: weir.dev/v1beta1, kind: " + kind + ", metadata: {name: p}, spec: {" + about + narrowed + "}, " + spec + "}}"
-	}
-	const team = ", namespaceSelector: {matchLabels: {team: a}}"
-	for name, c := range map[string]struct {
-		policy  string
-		was, is map[string]string
-		want    bool
-	}{
-		"it comes under a policy":          {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), nil, map[string]string{"team": "a"}, true},
-		"it leaves one":                    {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), map[string]string{"team": "a"}, map[string]string{"team": "b"}, true},
-		"it stays":                         {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), map[string]string{"team": "a"}, map[string]string{"team": "a", "x": "y"}, false},
-		"it is none of any policy's":       {policy("DeletionPolicy", team, "propagation: {default: Orphan}"), map[string]string{"team": "b"}, map[string]string{"team": "c"}, false},
-		"all namespaces are":               {policy("DeletionPolicy", "", "propagation: {default: Orphan}"), nil, map[string]string{"team": "a"}, false},
-		"a condition looks at it":          {policy("DeletionPolicy", ", matchConditions: [{name: c, expression: \"namespaceObject.metadata.labels['x'] == 'y'\"}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, true},
-		"a condition looks at the object":  {policy("DeletionPolicy", ", matchConditions: [{name: c, expression: 'oldObject.spec.replicas > 1'}]", "propagation: {default: Orphan}"), nil, map[string]string{"x": "z"}, false},
-		"a policy that adds no finalizers": {policy("OwnerReferencePolicy", team, "rules: {dangling: Deny}"), nil, map[string]string{"team": "a"}, false},
-	} {
-		set := Build(nil, sources(t, "p.yaml", c.policy), Options{})
-		if got := set.Relabels(c.was, c.is); got != c.want || len(set.Problems()) > 0 {
-			t.Errorf("%s: %t, want %t; %v", name, got, c.want, set.Problems())
-		}
-	}
-}

@@ -185,17 +185,6 @@ func (q *Question) namespaceLabels() (l labelSet, selected, known bool) {
 	return object(q.NamespaceObject).labels(), true, q.NamespaceObject != nil
 }
 
-// Relabels reports whether DeletionPolicies may match other objects when the labels of a namespace
-// change: one selects it now, or did, or has a condition about namespaces.
-func (s *Set) Relabels(was, is map[string]string) bool {
-	return slices.ContainsFunc(s.deletion, func(c *compiled) bool {
-		return c.namespaces != nil && c.namespaces.Matches(labels.Set(was)) != c.namespaces.Matches(labels.Set(is)) ||
-			slices.ContainsFunc(c.conditions, func(one cel.Condition) bool {
-				return strings.Contains(one.Expression, "namespaceObject")
-			})
-	})
-}
-
 func (m *matcher) selectsObject(q *Question) bool {
 	return q.Object != nil && m.objects.Matches(object(q.Object).labels()) ||
 		q.OldObject != nil && m.objects.Matches(object(q.OldObject).labels())

@@ -134,7 +134,7 @@ func (a *armer) addFinalizer(
 			return finalizers.Already, nil
 		}
 		*d = again
-		result, err := a.writer.PutUnchanged(ctx, q.Resource, m, again.Wanted)
+		result, err := a.writer.Put(ctx, q.Resource, m, again.Wanted)
 		if err != nil || result != finalizers.Changed {
 			return result, err
 		}

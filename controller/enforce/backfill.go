@@ -26,15 +26,12 @@ const (
 	// watches show. It may have been created while the webhook was away, and need the finalizer.
 	backFillEvery = 5 * time.Minute
 	// backFillAll is how often all kinds are looked at again. What policies are about is counted
-	// again, and a watch may have missed a change.
+	// again, a watch may have missed a change, and labels of a namespace may have changed.
 	backFillAll = 30 * time.Minute
 	// backFillRetry is how soon kinds are looked at again for which something failed. If only objects
 	// that cannot carry the finalizer failed, it is backFillEvery: users can make such objects, and
 	// they stay so.
 	backFillRetry = 10 * time.Second
-	// relabelledRest is the least time between passes that are due to changed labels of namespaces.
-	// Each looks at all kinds, and users can change labels all the time.
-	relabelledRest = 10 * time.Second
 )
 
 // backFill brings the finalizers of existing objects in line with the policies, as the webhook does
@@ -61,15 +58,8 @@ func newBackFill(s *follow.Store, lister *finalizers.Lister, writer *finalizers.
 // run makes passes until ctx ends. A change of policies ends a pass, which would undo what is
 // wanted now.
 func (b *backFill) run(ctx context.Context) {
-	relabelled := b.policies.Relabelled()
 	for ctx.Err() == nil {
-		changed, began := b.policies.Changed(), time.Now()
-		select {
-		case <-relabelled: // also if a change of policies has ended the pass
-			relabelled = b.policies.Relabelled()
-			clear(b.looks)
-		default:
-		}
+		changed := b.policies.Changed()
 		failed, cut := b.until(ctx, changed)
 		if cut {
 			continue
@@ -84,12 +74,6 @@ func (b *backFill) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-relabelled:
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			case <-time.After(time.Until(began.Add(relabelledRest))):
-			}
 		case <-time.After(pause):
 		}
 	}

@@ -363,15 +363,6 @@ func TestBackFillStartsOverWhenPoliciesChange(t *testing.T) {
 		if got := finalizersOf(api, "secrets/shop/other"); got != "[weir.dev/propagation]" || tallies["p"] != (held{1, 1}) {
 			t.Errorf("what the new policy is about has %s, %v", got, tallies)
 		}
-		// The labels of a namespace bring objects under a policy, and take them away.
-		other := finalizers.MetaOf(api.Get("secrets/shop/other"))
-		b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: other.UID, Namespace: "shop", Name: "other", ResourceVersion: other.ResourceVersion, Finalizers: other.Finalizers}})
-		changed = stateOfFill(b).news
-		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
-		awaitPass(changed)
-		if took := time.Since(began); took > backFillEvery || finalizersOf(api, "secrets/shop/other") != "[]" {
-			t.Errorf("after a change of labels, %s: the Secret has %s", took, finalizersOf(api, "secrets/shop/other"))
-		}
 		// It looks again by itself, too.
 		rested := time.Now()
 		changed = stateOfFill(b).news

@@ -27,52 +27,6 @@ func begin(t *testing.T, b *backFill) (end func()) {
 // inTeam is a policy about ConfigMaps in namespaces of a team.
 var inTeam = strings.Replace(keptOnly, "objectSelector: {matchLabels: {kept: 'yes'}}", "namespaceSelector: {matchLabels: {team: a}}", 1)
 
-// TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt: its labels bring objects under a
-// policy, in whatever pass that happens, and however that pass ends. No object of them changes, so
-// nothing else would tell for an hour.
-func TestNamespaceThatIsRelabelledWhileBackFillIsBusyIsLookedAt(t *testing.T) {
-	slow := func(orphan string) string { return delpol("s", "secrets", "propagation: {default: "+orphan+"}") }
-	for name, after := range map[string]func(api *apitest.Server){
-		"the pass ends":                   func(*apitest.Server) {},
-		"a change of policies ends it":    func(api *apitest.Server) { api.Put("deletionpolicies", slow("Foreground")) },
-		"a policy goes, and that ends it": func(api *apitest.Server) { api.Remove("deletionpolicies.weir.dev/s") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.New()
-			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
-			fixture.PutConfigMap(api, "c", "")
-			api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}}")
-			api.Put("deletionpolicies", inTeam)
-			inForce(t, api, func(t *testing.T, state *live.State) {
-				api.Intercept(func(r apitest.Request) *apitest.Reply {
-					if r.Path == "/api/v1/secrets" {
-						<-time.After(10 * time.Second)
-					}
-					return nil
-				})
-				b := filler(t, api, state)
-				end := begin(t, b)
-				defer end()
-				api.Put("deletionpolicies", slow("Orphan"))
-				settlePolicies(state) // it lists Secrets
-				if now := stateOfFill(b); now.done {
-					t.Fatal("no pass is under way")
-				}
-				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
-				settlePolicies(state)
-				after(api)
-				elapse(time.Minute)
-				if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
-					t.Errorf("the ConfigMap, which a policy is about by now, has %s", got)
-				}
-				if now := stateOfFill(b); !now.done || now.of["p"] != (held{1, 1}) {
-					t.Errorf("done %t, %v", now.done, now.of)
-				}
-			})
-		})
-	}
-}
-
 // TestAKindThatFailsHasNoOtherLookedAtAgain: it is tried every few seconds for as long as it fails,
 // and what all other kinds hold is listed when their time has come, as ever.
 func TestAKindThatFailsHasNoOtherLookedAtAgain(t *testing.T) {
@@ -155,44 +109,6 @@ func TestNamespaceThatWasNotSeenIsReadForBackFill(t *testing.T) {
 		}
 		if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
 			t.Errorf("it has %s", got)
-		}
-	})
-}
-
-// TestLabelsThatChangeAllTheTimeAreLookedAtInTheirTurn: each pass looks at all kinds.
-func TestLabelsThatChangeAllTheTimeAreLookedAtInTheirTurn(t *testing.T) {
-	api := apitest.New()
-	team := func(name string) {
-		api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: "+name+"}}}")
-	}
-	team("b")
-	fixture.PutConfigMap(api, "c", "")
-	api.Put("deletionpolicies", inTeam)
-	api.Put("deletionpolicies", strings.NewReplacer("configmaps", "secrets", "name: p", "name: s").Replace(keptOnly))
-	inForce(t, api, func(t *testing.T, state *live.State) {
-		var lists atomic.Int32
-		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			if r.Path == "/api/v1/secrets" {
-				lists.Add(1)
-			}
-			return nil
-		})
-		b := filler(t, api, state)
-		defer begin(t, b)()
-		const rounds = 30 // seconds
-		for range rounds {
-			team("a")
-			elapse(500 * time.Millisecond)
-			team("b")
-			elapse(500 * time.Millisecond)
-		}
-		if n := lists.Load(); n < 3 || n > 5 {
-			t.Errorf("%d passes within %d s", n, rounds)
-		}
-		team("a")
-		elapse(time.Minute)
-		if got := finalizersOf(api, "configmaps/shop/c"); got != "[weir.dev/propagation]" {
-			t.Errorf("the ConfigMap, which a policy is about by now, has %s", got)
 		}
 	})
 }

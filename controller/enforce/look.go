@@ -114,7 +114,7 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 	if !l.how.Adds {
 		for _, v := range l.carrying {
 			l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
-				return l.writer.TakeUnchanged(ctx, l.gvr, metaOf(v))
+				return l.writer.Take(ctx, l.gvr, metaOf(v))
 			})
 		}
 	}
@@ -202,7 +202,7 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 	case len(errs) == 0 && slices.Contains(m.Finalizers, v1beta1.Finalizer):
 		// An object that has changed since may want the finalizer now. The next pass judges it.
 		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
-			return l.writer.TakeUnchanged(ctx, l.gvr, m)
+			return l.writer.Take(ctx, l.gvr, m)
 		})
 	}
 	return ctx.Err()
@@ -236,7 +236,9 @@ func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.P
 				l.count(*by, tally{carrying: 1})
 			case finalizers.Gone:
 				l.count(*by, tally{wanted: -1})
-			case finalizers.Changed, finalizers.Failed:
+			case finalizers.Changed:
+				err = fmt.Errorf("one of %s has changed meanwhile", l.gvr.GroupResource())
+			case finalizers.Failed:
 			}
 		}
 		switch {
@@ -244,9 +246,11 @@ func (l *look) change(ctx context.Context, group *errgroup.Group, by *policies.P
 			return err
 		case err != nil:
 			l.fail(err)
-			l.mu.Lock()
-			l.refused++
-			l.mu.Unlock()
+			if result == finalizers.Failed {
+				l.mu.Lock()
+				l.refused++
+				l.mu.Unlock()
+			}
 		case result == finalizers.Done:
 			l.show()
 		}

@@ -63,10 +63,6 @@ func TestBackFillLooksAgainOnlyAtWhatAPolicyIsAbout(t *testing.T) {
 				api.Put("deletionpolicies", delpol("both", "secrets, configmaps", "propagation: {default: Orphan}"))
 			}, []string{"configmaps", "secrets"}},
 			{"it goes", func() { api.Remove("deletionpolicies.weir.dev/both") }, []string{"configmaps", "secrets"}},
-			{"labels of a namespace", func() {
-				api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {a: b}}}")
-				<-time.After(relabelledRest)
-			}, []string{"configmaps", "secrets"}},
 			{"time", func() { <-time.After(backFillEvery) }, nil},
 			{"time, and a Secret that changed", func() {
 				b.store.Apply(graph.Observed{Object: &graph.Object{Kind: fixture.Secrets, UID: "s", Namespace: "shop", Name: "s", ResourceVersion: "7"}})

@@ -127,19 +127,17 @@ func (s *propagator) all() {
 	}
 }
 
-// requeueOnChange queues all held objects when policies change, or labels of namespaces by which
-// they select. It also forgets objects whose end was not seen.
+// requeueOnChange queues all held objects when policies change, and forgets objects whose end was
+// not seen.
 func (s *propagator) requeueOnChange(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
-		changed, relabelled := s.policies.Changed(), s.policies.Relabelled()
+		changed := s.policies.Changed()
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			s.all()
-		case <-relabelled:
 			s.all()
 		case <-sweep.C:
 			s.mu.Lock()

@@ -2,7 +2,6 @@ package finalizers
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,49 +140,22 @@ func TestWhatIsPutAndTaken(t *testing.T) {
 	}
 }
 
-// The object changes between the look at it and the write.
-func TestWhatChangedIsLookedAtAgain(t *testing.T) {
+// What the API server answers to a patch.
+func TestWhatBecomesOfAPatch(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(api *apitest.Server)
+		answer *apitest.Reply
 		want   Result
-		after  string // its finalizers
 		err    string
 	}{
-		"it got another finalizer": {func(api *apitest.Server) { api.Put("configmaps", stored(configMaps, ", finalizers: [b]")) }, Done, "[b weir.dev/propagation]", ""},
-		"another added it": {func(api *apitest.Server) {
-			api.Put("configmaps", stored(configMaps, ", finalizers: [weir.dev/propagation]"))
-		}, Already, "[weir.dev/propagation]", ""},
-		"it terminates": {func(api *apitest.Server) {
-			api.Put("configmaps", stored(configMaps, ", finalizers: [b], deletionTimestamp: '2000-01-01T00:00:00Z'"))
-		}, Gone, "[b]", ""},
-		"it went": {func(api *apitest.Server) { api.Remove("configmaps/shop/a") }, Gone, "", ""},
-		"another has its name": {func(api *apitest.Server) {
-			api.Remove("configmaps/shop/a")
-			api.Put("configmaps", stored(configMaps, ", uid: another"))
-		}, Gone, "[]", ""},
-		"it cannot be read": {func(api *apitest.Server) {
-			api.Put("configmaps", stored(configMaps, ", finalizers: [b]"))
-			api.Intercept(func(r apitest.Request) *apitest.Reply {
-				if r.Method == "GET" {
-					return apitest.Refuse(403, "Forbidden", "no")
-				}
-				return nil
-			})
-		}, Failed, "[b]", "read configmaps shop/a: no"},
-		"its kind is not served": {func(api *apitest.Server) {
-			api.Intercept(func(apitest.Request) *apitest.Reply {
-				return apitest.Refuse(404, "NotFound", "the server could not find the requested resource")
-			})
-		}, Failed, "[]", "change the finalizers of configmaps shop/a: the server could not find the requested resource"},
-		"a webhook is against it": {func(api *apitest.Server) {
-			api.Intercept(func(apitest.Request) *apitest.Reply { return apitest.Refuse(403, "Forbidden", "no") })
-		}, Failed, "[]", "change the finalizers of configmaps shop/a: no"},
+		"its kind is not served":  {apitest.Refuse(404, "NotFound", "the server could not find the requested resource"), Failed, "change the finalizers of configmaps shop/a: the server could not find the requested resource"},
+		"a webhook is against it": {apitest.Refuse(403, "Forbidden", "no"), Failed, "change the finalizers of configmaps shop/a: no"},
+		"it has changed":          {apitest.Refuse(409, "Conflict", "the object has been modified"), Changed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New()
 			api.Put("configmaps", stored(configMaps, ""))
 			s, m := writer(t, api), seen(t, api, configMaps)
-			c.change(api)
+			api.Intercept(func(apitest.Request) *apitest.Reply { return c.answer })
 			got, err := s.Put(t.Context(), configMaps, m, wanted)
 			text := ""
 			if err != nil {
@@ -192,33 +164,10 @@ func TestWhatChangedIsLookedAtAgain(t *testing.T) {
 			if got != c.want || text != c.err {
 				t.Errorf("%s, %q; want %s, %q", got, text, c.want, c.err)
 			}
-			after := ""
-			if o := api.Get("configmaps/shop/a"); o != nil {
-				after = fmt.Sprint(MetaOf(o).Finalizers)
-			}
-			if after != c.after {
-				t.Errorf("its finalizers are %q, want %q", after, c.after)
+			if after := fmt.Sprint(MetaOf(api.Get("configmaps/shop/a")).Finalizers); after != "[]" {
+				t.Errorf("its finalizers are %s", after)
 			}
 		})
-	}
-}
-
-func TestWhatNeverStopsChangingIsGivenUp(t *testing.T) {
-	api := apitest.New()
-	api.Put("configmaps", stored(configMaps, ""))
-	s, m := writer(t, api), seen(t, api, configMaps)
-	api.Intercept(func(r apitest.Request) *apitest.Reply {
-		if r.Method == "PATCH" {
-			return apitest.Refuse(409, "Conflict", "the object has been modified")
-		}
-		return nil
-	})
-	got, err := s.Put(t.Context(), configMaps, m, wanted)
-	if got != Failed || err == nil || !strings.Contains(err.Error(), "the object has been modified") {
-		t.Errorf("%s, %v", got, err)
-	}
-	if n := len(patches(api)); n != mostTries {
-		t.Errorf("tried %d times, want %d", n, mostTries)
 	}
 }
 
@@ -261,6 +210,10 @@ func TestWhatWasJudgedIsChangedAsItWas(t *testing.T) {
 			api.Put("configmaps", stored(configMaps, ", labels: {a: b}, finalizers: [weir.dev/propagation]"))
 		}, Already, Changed},
 		"gone": {"", func(api *apitest.Server) { api.Remove("configmaps/shop/a") }, Gone, Already},
+		"another has its name": {"", func(api *apitest.Server) {
+			api.Remove("configmaps/shop/a")
+			api.Put("configmaps", stored(configMaps, ", uid: another"))
+		}, Changed, Already},
 	} {
 		for verb, result := range map[string]Result{"put": c.put, "take": c.take} {
 			api := apitest.New()
@@ -271,9 +224,9 @@ func TestWhatWasJudgedIsChangedAsItWas(t *testing.T) {
 			var got Result
 			var err error
 			if verb == "put" {
-				got, err = s.PutUnchanged(t.Context(), configMaps, judged, wanted)
+				got, err = s.Put(t.Context(), configMaps, judged, wanted)
 			} else {
-				got, err = s.TakeUnchanged(t.Context(), configMaps, judged)
+				got, err = s.Take(t.Context(), configMaps, judged)
 			}
 			if got != result || err != nil {
 				t.Errorf("%s %s: %s, %v; want %s", verb, name, got, err, result)

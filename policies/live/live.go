@@ -57,7 +57,6 @@ type State struct {
 	set      atomic.Pointer[policies.Set]
 	compiled atomic.Bool  // at least once, with everything
 	changed  await.Change // when there is another set
-	labelled await.Change // when a namespace's labels change, and with it the objects of policies
 	recheck  chan struct{}
 
 	rewinds    atomic.Int64 // how often the history of the API server went back
@@ -85,18 +84,11 @@ func New(o Options) (*State, error) {
 	s.client = client
 	s.set.Store(policies.Build(nil, nil, policies.Options{Self: o.Self, Namespace: o.Namespace}))
 	for kind := range resources {
-		s.objects[kind] = newObjects(func(name string, was, is entry) {
-			if name == "" || is.respecified(was) { // their status does not matter
-				s.again()
-			}
-		})
+		s.objects[kind] = newObjects(func(bool) { s.again() })
 	}
-	s.namespaces = newObjects(func(name string, was, is entry) {
-		if name == "" || !s.compiled.Load() {
-			s.again() // the first compilation may wait for them
-		}
-		if was.there() && is.there() && is.relabelled(was) && s.Set().Relabels(was.labels, is.labels) {
-			s.labelled.Notify()
+	s.namespaces = newObjects(func(first bool) {
+		if first {
+			s.again() // which waits for them
 		}
 	})
 	return s, nil
@@ -199,10 +191,6 @@ func (s *State) Now() time.Time { return s.clock.Now() }
 
 // Changed returns a channel that is closed when the next set is in force.
 func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
-
-// Relabelled returns a channel that is closed when the labels of a namespace change in a way that
-// may change which objects policies are about. A new namespace does not count, since it is empty.
-func (s *State) Relabelled() <-chan struct{} { return s.labelled.Next() }
 
 // Namespace returns a Namespace as last seen, or nil. It must not be modified.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }

@@ -251,47 +251,6 @@ func TestKindsThatAreNotInstalledHoldUpNothing(t *testing.T) {
 	})
 }
 
-func TestNamespacesAreRelabelledByTheirLabelsOnly(t *testing.T) {
-	inFixture(t, "", func(s *apitest.Server) {
-		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}}}")
-		s.Put("deletionpolicies", strings.Replace(policy("one", "0"), "match: {",
-			"match: {namespaceSelector: {matchLabels: {team: a}}, ", 1))
-	}, func(b *fixture) {
-		b.settle()
-		for _, step := range []struct {
-			what string
-			do   func()
-			want bool
-		}{
-			{"its annotations change", func() {
-				b.api.Put("namespaces",
-					"{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a}, annotations: {x: y}}}")
-			}, false},
-			{"a label changes by which no policy selects", func() {
-				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: a, x: z}}}")
-			}, false},
-			{"its labels change", func() {
-				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: b}}}")
-			}, true},
-			// it holds nothing yet
-			{"one comes", func() {
-				b.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}")
-			}, false},
-			{"one goes", func() { b.api.Remove("namespaces/other") }, false},
-		} {
-			relabelled, changed := b.state.Relabelled(), b.state.Changed()
-			step.do()
-			b.settle()
-			if fired(relabelled) != step.want {
-				b.Errorf("%s: told=%t, want %t", step.what, !step.want, step.want)
-			}
-			if fired(changed) {
-				b.Errorf("%s: policies were compiled again", step.what)
-			}
-		}
-	})
-}
-
 func TestNamespaceNowAsksOnlyForWhatWasNotSeen(t *testing.T) {
 	inFixture(t, "", func(s *apitest.Server) {
 		s.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")

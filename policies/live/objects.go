@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,39 +26,26 @@ import (
 
 // objects are the objects of one cluster-scoped kind, by name: the store of a reflector.
 type objects struct {
-	// seen is called for each change; the entry of an object that is not there is zero. It is called
-	// with an empty name when all are listed for the first time, or again after a rewind.
-	seen func(name string, was, is entry)
+	// seen is called when an object comes or goes, or its spec changes, and, with first, when all are
+	// listed for the first time, or again after a rewind.
+	seen func(first bool)
 
 	mu     sync.RWMutex
-	byName map[string]entry
+	byName map[string]map[string]any
 	listed bool
 	void   bool               // what is listed is from before a rewind
 	end    context.CancelFunc // ends the current list and watch
 	last   func() string      // returns the last resourceVersion of the reflector
 }
 
-type entry struct {
-	object     map[string]any
-	generation int64
-	labels     map[string]string
+// respecified reports whether an object comes or goes, or its spec changes: its status does not
+// matter.
+func respecified(was, is map[string]any) bool {
+	return (was == nil) != (is == nil) || !equality.Semantic.DeepEqual(was["spec"], is["spec"])
 }
 
-func (e entry) there() bool { return e.object != nil }
-
-// respecified reports whether the spec of an object changed. The generation is not enough: an
-// object that was made again, or restored from a backup, may have another spec under the same one.
-func (e entry) respecified(was entry) bool {
-	return e.there() != was.there() || e.generation != was.generation ||
-		!equality.Semantic.DeepEqual(e.object["spec"], was.object["spec"])
-}
-
-func (e entry) relabelled(was entry) bool {
-	return e.there() != was.there() || !maps.Equal(e.labels, was.labels)
-}
-
-func newObjects(seen func(string, entry, entry)) *objects {
-	return &objects{seen: seen, byName: map[string]entry{}}
+func newObjects(seen func(first bool)) *objects {
+	return &objects{seen: seen, byName: map[string]map[string]any{}}
 }
 
 var _ cache.ReflectorStore = (*objects)(nil)
@@ -67,72 +55,70 @@ func (s *objects) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *objects) Update(obj any) error {
-	name, e, err := read(obj)
+	name, o, err := read(obj)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	was := s.byName[name]
-	s.byName[name] = e
-	s.mu.Unlock()
-	s.seen(name, was, e)
+	s.set(name, o)
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (s *objects) Delete(obj any) error {
-	name, e, err := read(obj)
+	name, _, err := read(obj)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	delete(s.byName, name)
-	s.mu.Unlock()
-	s.seen(name, e, entry{})
+	s.set(name, nil)
 	return nil
+}
+
+// set stores an object, or with nil removes it.
+func (s *objects) set(name string, o map[string]any) {
+	s.mu.Lock()
+	was := s.byName[name]
+	if s.byName[name] = o; o == nil {
+		delete(s.byName, name)
+	}
+	s.mu.Unlock()
+	if respecified(was, o) {
+		s.seen(false)
+	}
 }
 
 // Replace implements cache.ReflectorStore.
 func (s *objects) Replace(list []any, _ string) error {
-	fresh := make(map[string]entry, len(list))
+	fresh := make(map[string]map[string]any, len(list))
 	for _, obj := range list {
-		name, e, err := read(obj)
+		name, o, err := read(obj)
 		if err != nil {
 			return err
 		}
-		fresh[name] = e
+		fresh[name] = o
 	}
 	s.replace(fresh)
 	return nil
 }
 
-func (s *objects) replace(fresh map[string]entry) {
+func (s *objects) replace(fresh map[string]map[string]any) {
 	s.mu.Lock()
 	old, first := s.byName, !s.listed
 	s.byName, s.listed = fresh, true
 	s.mu.Unlock()
-	for name, e := range fresh {
-		s.seen(name, old[name], e)
-	}
-	for name, e := range old {
-		if _, still := fresh[name]; !still {
-			s.seen(name, e, entry{})
-		}
-	}
-	if first {
-		s.seen("", entry{}, entry{})
+	if first || !maps.EqualFunc(old, fresh, func(was, is map[string]any) bool { return !respecified(was, is) }) {
+		s.seen(first)
 	}
 }
 
 // Resync implements cache.ReflectorStore.
 func (s *objects) Resync() error { return nil }
 
-func read(obj any) (string, entry, error) {
+func read(obj any) (string, map[string]any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return "", entry{}, fmt.Errorf("unexpected %T", obj)
+		return "", nil, fmt.Errorf("unexpected %T", obj)
 	}
-	return u.GetName(), entry{object: u.Object, generation: u.GetGeneration(), labels: u.GetLabels()}, nil
+	return u.GetName(), u.Object, nil
 }
 
 func (s *objects) ready() bool {
@@ -175,17 +161,13 @@ func (s *objects) reached() string {
 func (s *objects) get(name string) map[string]any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.byName[name].object
+	return s.byName[name]
 }
 
 func (s *objects) all() []map[string]any {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]map[string]any, 0, len(s.byName))
-	for _, e := range s.byName {
-		out = append(out, e.object)
-	}
-	return out
+	return slices.Collect(maps.Values(s.byName))
 }
 
 // Transformer implements cache.TransformingStore. It drops managed fields.
@@ -231,7 +213,7 @@ func (s *objects) follow(
 				log.Info("the kind is not installed: only files can hold such policies",
 					"kind", gvr.GroupResource().String())
 			}
-			s.replace(map[string]entry{})
+			s.replace(map[string]map[string]any{})
 			pause = most
 		case err != nil:
 			log.Info("cannot follow, will try again", "kind", gvr.GroupResource().String(), "err", err.Error())
