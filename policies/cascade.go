@@ -18,9 +18,8 @@ import (
 //
 // At any other root the search is a courtesy: each protected object is judged at its own delete
 // (Set.guard), whatever is found here. The user who deletes an owner is warned or refused if the
-// answer is cheap; what is not known, or too much, passes. Objects in the namespace of the root
-// refuse it. Those of a cluster-scoped root only warn: any user who may edit one of them can name
-// the owner.
+// answer is cheap; what is not known, or too much, passes. Of a cluster-scoped root nothing is looked
+// at: any user who may edit an object can name it as the owner.
 //
 // The graph knows which objects would go, and which kinds are protected. It has neither labels nor
 // annotations, and a confirmation is an annotation, so the objects are read. The caller reads them,
@@ -62,7 +61,7 @@ func (s *Set) Cascade(q Question) *Cascade {
 		s.isSystem(q.User) && !c.binds() {
 		return nil
 	}
-	if object(q.OldObject).terminating() || object(q.NamespaceObject).terminating() {
+	if !c.binds() && !q.namespaced() || object(q.OldObject).terminating() || object(q.NamespaceObject).terminating() {
 		return nil
 	}
 	c.guards = slices.DeleteFunc(slices.Clone(s.guards), func(p *compiled) bool { return !p.mayGuardIn(&q) })

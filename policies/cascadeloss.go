@@ -33,24 +33,17 @@ func (c *Cascade) Decide(answers map[Access]Answer) Decision {
 	q.Answers = answers
 	c.sort() // objects are read in any order
 	for _, l := range c.losses {
-		if c.refuses() {
-			v.add(l.by, c.finding(&q, l, &v), l.by.actions)
-		} else if !l.by.onTrial() {
-			v.add(l.by, c.warning(&q, l, &v), []v1beta1.ValidationAction{v1beta1.Warn})
-		}
+		v.add(l.by, c.finding(&q, l, &v), l.by.actions)
 	}
-	refuses := slices.IndexFunc(c.guards, func(p *compiled) bool { return !p.onTrial() })
-	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 && refuses >= 0 {
-		v.besides = append(v.besides, finding{policy: c.guards[refuses].key,
+	by := slices.IndexFunc(c.guards, func(p *compiled) bool { return !p.onTrial() })
+	if !c.binds() && !c.catch.Complete && len(c.losses) == 0 && by >= 0 {
+		v.besides = append(v.besides, finding{policy: c.guards[by].key,
 			text: "Weir did not look at all dependents of " + c.q.what() + ": " +
 				"protected ones are kept, and released from their owners"})
 	}
 	v.write(&d)
 	return d
 }
-
-// refuses reports whether a finding refuses the request.
-func (c *Cascade) refuses() bool { return c.binds() || c.q.namespaced() }
 
 // sort orders losses by policy, and objects by name.
 func (c *Cascade) sort() {
@@ -78,13 +71,6 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 	}
 	f.way = strings.Join(ways, "\n")
 	return f
-}
-
-// warning describes a loss for which the request is not refused.
-func (c *Cascade) warning(q *Question, l *loss, v *verdict) finding {
-	return finding{policy: l.by.key,
-		text: fmt.Sprintf("%s owns protected objects, which are kept, and released from their owners: %s",
-			q.what(), c.what(c.shown(q, l, v)))}
 }
 
 // shown returns what the user may know of a loss.

@@ -62,7 +62,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	}
 	const elsewhere, there = "kubernetes.io/metadata.name notin (kube-node-lease,kube-system)", "kubernetes.io/metadata.name in (kube-node-lease,kube-system)"
 	want := []string{
-		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [pods secrets] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] not-system not-terminating namespaces team in (a)",
+		"cascade.weir.dev Ignore mutating=false: [DELETE] [] [namespaces] [DELETE] [] [pods secrets] [DELETE] [apiextensions.k8s.io] [customresourcedefinitions] [DELETE] [apps] [daemonsets deployments statefulsets] [DELETE] [example.com] [gizmos] not-system not-terminating namespaces team in (a)",
 		"conditions.stamp.weir.dev Ignore mutating=true: [CREATE UPDATE] [apps] [deployments statefulsets deployments/status statefulsets/status] not-system not-terminating whole-object",
 		"confirm.weir.dev Ignore mutating=true: [UPDATE] [] [events pods events/status pods/status] not-system not-terminating confirmation-changes namespaces team in (a)",
 		"delete.weir.dev Ignore mutating=false: [DELETE] [] [events pods] [DELETE] [apps] [deployments] not-system not-terminating not-controllers not-held",
