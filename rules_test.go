@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"webhook":                      {"controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1beta1"},
 	"certs":                        {"controller/await"},
 	"archive":                      {"policies/v1beta1"},
-	"policies":                     {"controller/drain", "controller/words", "policies/cel", "policies/v1beta1"},
+	"policies":                     {"controller/drain", "controller/graph", "controller/words", "policies/cel", "policies/v1beta1"},
 	"policies/casefile":            {"policies"},
 	"policies/live":                {"controller/await", "policies", "policies/v1beta1"},
 	"policies/finalizers":          {"controller/metaonly", "policies", "policies/v1beta1"},

@@ -191,12 +191,12 @@ func (j *ownerJudge) ref(c *compiled, r *v1beta1.OwnerRules, ref OwnerRef) {
 	case kind.Known && kind.Namespaced && !q.namespaced():
 		j.found(c, r.NamespacedOwner, fmt.Sprintf("%s is in a namespace, and a cluster-scoped object cannot have such "+
 			"an owner: it is never found", says))
-	case owner.Presence == Absent:
+	case owner.Answer == Absent:
 		j.found(c, r.Dangling, fmt.Sprintf("%s does not exist: the garbage collector would delete %s", says, what))
-	case owner.Presence == Present && (owner.Kind != gvk.GroupKind() || owner.Name != ref.Name):
+	case owner.Answer == Present && (owner.Kind != gvk.GroupKind() || owner.Name != ref.Name):
 		j.found(c, r.Mismatch, fmt.Sprintf("%s is not what has this uid, which is %s %q: the garbage collector would "+
 			"delete %s", says, owner.Kind, owner.Name, what))
-	case owner.Presence == Present && owner.Namespace != "" && owner.Namespace != q.Namespace:
+	case owner.Answer == Present && owner.Namespace != "" && owner.Namespace != q.Namespace:
 		j.found(c, r.OtherNamespace, fmt.Sprintf("%s is in namespace %q: the garbage collector would delete %s", says,
 			owner.Namespace, what))
 	}
@@ -221,14 +221,14 @@ func (j *ownerJudge) owner(r *v1beta1.OwnerRules, ref OwnerRef, kind Kind) Owner
 		return Owner{}
 	}
 	owner := j.q.Facts.Owner(ref, j.q.Namespace)
-	if owner.Presence != Unknown || r.Dangling == "" || r.Dangling == v1beta1.RuleIgnore {
+	if owner.Answer == Present || owner.Answer == Absent || r.Dangling == "" || r.Dangling == v1beta1.RuleIgnore {
 		return owner
 	}
 	if !kind.Served || len(kind.Resources) != 1 || kind.Namespaced && !j.q.namespaced() {
 		return owner
 	}
 	if len(content.IsPathSegmentName(ref.Name)) > 0 {
-		return Owner{Presence: Absent} // no object can have such a name
+		return Owner{Answer: Absent} // no object can have such a name
 	}
 	if j.q.Owners != nil {
 		return j.q.Owners[ref] // of more than the most, the rest stays unknown
@@ -279,9 +279,9 @@ func (l OwnerLookup) Answer(obj map[string]any, err error) Owner {
 	case err != nil:
 		return Owner{}
 	case object(obj).uid() != l.Ref.UID:
-		return Owner{Presence: Absent}
+		return Owner{Answer: Absent}
 	}
-	return Owner{Presence: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
+	return Owner{Answer: Present, Kind: gvk.GroupKind(), Namespace: l.Namespace, Name: l.Ref.Name}
 }
 
 // mostOwners bounds the owners that are read for one request, and is what ManyOwners accepts: a

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 )
 
@@ -113,16 +114,7 @@ type Facts struct {
 }
 
 // Search describes what is deleted.
-type Search struct {
-	// UID is an object that is deleted with its dependents, except its own of kept kinds; "" for
-	// none.
-	UID  types.UID
-	Kept func(schema.GroupResource) bool
-	// Namespace is a namespace whose whole content goes; "" for none.
-	Namespace string
-	// Instances is a custom resource whose objects all go; zero for none.
-	Instances schema.GroupResource
-}
+type Search = graph.Search
 
 // Catch is the objects that were looked for and would be deleted.
 type Catch struct {
@@ -170,31 +162,19 @@ type OwnerRef struct {
 	Controller, Block      bool
 }
 
-// Presence is what is known about an object.
-type Presence uint8
-
-// The zero value is the safe one: nothing follows from what is not known.
+// What is known about an owner. The zero value is the safe one: nothing follows from what is not
+// known.
 const (
-	Unknown Presence = iota
-	Present
-	Absent
+	Unknown = graph.Unanswered
+	Present = graph.Present
+	Absent  = graph.Absent
 )
 
 // Owner is what is known about the object that has an owner's uid.
-type Owner struct {
-	Presence  Presence
-	Kind      schema.GroupKind // of the object that is Present, and so below
-	Namespace string
-	Name      string
-}
+type Owner = graph.Seen
 
 // Kind is what discovery knows about a kind in one version.
-type Kind struct {
-	Known      bool // discovery has answered for the group
-	Served     bool // in that version
-	Namespaced bool
-	Resources  []schema.GroupResource
-}
+type Kind = graph.ServedKind
 
 // check returns an error for requests that cannot be judged. API servers do not send them.
 func (q *Question) check() error {

@@ -226,7 +226,7 @@ func TestARefusalOfVeryMuchIsStillReadable(t *testing.T) {
 	}
 	q := web(map[string]any{"uid": "u0", "ownerReferences": refs})
 	q.Operation, q.Object, q.OldObject = Create, q.OldObject, nil
-	q.Facts.Owner = func(OwnerRef, string) Owner { return Owner{Presence: Absent} }
+	q.Facts.Owner = func(OwnerRef, string) Owner { return Owner{Answer: Absent} }
 	q.Facts.Depends = func(_, _ types.UID) bool { return true }
 	d := set.Decide(q)
 	if len(d.Warnings) != mostTexts+1 || d.Warnings[mostTexts] != "… and 490 more" || strings.Count(d.Message, "\n") != mostTexts || len(d.Message) > 4000 {

@@ -410,7 +410,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 		q.Resource.Resource = rapid.SampledFrom([]string{"deployments", "statefulsets", "daemonsets"}).Draw(t, "resource")
 		q.Operation = rapid.SampledFrom([]Operation{Create, Update, Delete}).Draw(t, "operation")
 		q.User.Name = rapid.SampledFrom([]string{"alice", "system:kube-controller-manager"}).Draw(t, "user")
-		q.Facts.Owner = func(OwnerRef, string) Owner { return Owner{Presence: Absent} }
+		q.Facts.Owner = func(OwnerRef, string) Owner { return Owner{Answer: Absent} }
 		q.NamespaceObject = map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "team")}}}
 		q.Object, q.OldObject = nil, nil
 		if q.Operation != Create {

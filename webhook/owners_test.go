@@ -31,7 +31,7 @@ func TestOwnersThatTheGraphDoesNotKnowAreRead(t *testing.T) {
 	unknown := someFacts()
 	unknown.Owner = func(ref policies.OwnerRef, _ string) policies.Owner {
 		if ref.UID == "uid-gone" {
-			return policies.Owner{Presence: policies.Absent}
+			return policies.Owner{Answer: policies.Absent}
 		}
 		return policies.Owner{}
 	}

@@ -207,10 +207,10 @@ func TestFactsAboutOwners(t *testing.T) {
 		return policies.OwnerRef{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID("uid-" + name)}
 	}
 	for name, want := range map[string]policies.Owner{
-		"a": {Presence: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
-		"web": {Presence: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop",
+		"a": {Answer: policies.Present, Kind: schema.GroupKind{Kind: "Pod"}, Namespace: "shop", Name: "a"},
+		"web": {Answer: policies.Present, Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop",
 			Name: "web"},
-		"b": {Presence: policies.Absent},
+		"b": {Answer: policies.Absent},
 		"c": {},
 	} {
 		if diff := cmp.Diff(want, f.Owner(ref(name), "other")); diff != "" {

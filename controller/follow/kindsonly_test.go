@@ -63,7 +63,7 @@ func known(f policies.Facts) map[string]any {
 		"dependents": counted(f.Dependents(policies.Search{UID: "uid-owner"}, 100)),
 		"instances":  counted(f.Instances(widgetKind)),
 		"content":    counted(f.Content("shop")),
-		"owner":      f.Owner(owner, "shop").Presence,
+		"owner":      f.Owner(owner, "shop").Answer,
 		"depends":    f.Depends("uid-owned", "uid-owner"),
 		"caught":     answer{len(caught.Objects), caught.Complete},
 		"going":      answer{digest, complete},

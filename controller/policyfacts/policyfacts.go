@@ -33,7 +33,7 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 			read(func(g *graph.Graph) {
 				var counted []graph.Counted
 				var cut bool
-				counted, ok, cut = g.Cascade(searchOf(s), mostOfSome+referencesEach*accepted)
+				counted, ok, cut = g.Cascade(s, mostOfSome+referencesEach*accepted)
 				also = alsoDeletedOf(counted...)
 				also.Cut = cut
 			})
@@ -57,21 +57,20 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 		},
 		Owner: func(ref policies.OwnerRef, namespace string) (owner policies.Owner) {
 			read(func(g *graph.Graph) {
-				owner = ownerOf(g.Owner(metav1.OwnerReference{
+				owner = g.Owner(metav1.OwnerReference{
 					APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID,
-				}, namespace))
+				}, namespace)
 			})
 			return owner
 		},
-		Kind: func(gvk schema.GroupVersionKind) policies.Kind {
-			var k graph.ServedKind
-			read(func(g *graph.Graph) { k = g.ServedKind(gvk) })
-			return policies.Kind{Known: k.Known, Served: k.Served, Namespaced: k.Namespaced, Resources: k.Resources}
+		Kind: func(gvk schema.GroupVersionKind) (kind policies.Kind) {
+			read(func(g *graph.Graph) { kind = g.ServedKind(gvk) })
+			return kind
 		},
 		Digest: func(s policies.Search) (digest string, complete bool) {
 			var uids []types.UID
 			read(func(g *graph.Graph) {
-				uids, complete = g.Going(searchOf(s), policies.MostConfirmed)
+				uids, complete = g.Going(s, policies.MostConfirmed)
 			})
 			return digestOf(uids), complete
 		},
@@ -98,7 +97,7 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 	) (kinds []policies.Caught, complete bool) {
 		read(func(g *graph.Graph) {
 			var found []graph.Caught
-			found, complete = g.Holds(searchOf(s), wanted)
+			found, complete = g.Holds(s, wanted)
 			kinds = caughtOf(found)
 		})
 		return kinds, complete
@@ -116,10 +115,6 @@ func digestOf(uids []types.UID) string {
 	return hex.EncodeToString(hash.Sum(nil)[:10])
 }
 
-func searchOf(s policies.Search) graph.Search {
-	return graph.Search{UID: s.UID, Kept: s.Kept, Namespace: s.Namespace, Instances: s.Instances}
-}
-
 func caughtOf(found []graph.Caught) (out []policies.Caught) {
 	for _, f := range found {
 		out = append(out, policies.Caught{
@@ -129,17 +124,6 @@ func caughtOf(found []graph.Caught) (out []policies.Caught) {
 		})
 	}
 	return out
-}
-
-func ownerOf(seen graph.Seen) policies.Owner {
-	switch seen.Answer {
-	case graph.Present:
-		return policies.Owner{Presence: policies.Present, Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name}
-	case graph.Absent:
-		return policies.Owner{Presence: policies.Absent}
-	case graph.Unanswered, graph.Denied:
-	}
-	return policies.Owner{}
 }
 
 func alsoDeletedOf(counted ...graph.Counted) (also policies.AlsoDeleted) {

@@ -284,9 +284,9 @@ func (f *Facts) facts() policies.Facts {
 				continue
 			}
 			if o.Absent {
-				return policies.Owner{Presence: policies.Absent}
+				return policies.Owner{Answer: policies.Absent}
 			}
-			return policies.Owner{Presence: policies.Present,
+			return policies.Owner{Answer: policies.Present,
 				Kind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
 		}
 		return policies.Owner{}
