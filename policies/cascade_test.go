@@ -134,11 +134,11 @@ func TestProtectedObjectsInACascadeRefuseIt(t *testing.T) {
 		"it goes already, and keeps them": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) {
 			q.OldObject["metadata"].(map[string]any)["deletionTimestamp"], q.OldObject["metadata"].(map[string]any)["finalizers"], q.Options = "now", []any{"orphan"}, map[string]any{"propagationPolicy": "Background"}
 		}, "", ""},
-		"not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { q.Facts = catching(false) }, "", `Weir did not look at all dependents of deployments.apps "web" in namespace "shop": protected ones are kept, and released from their owners`},
-		"not all is known, on trial":   {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), nil, func(q *Question) { q.Facts = catching(false) }, "", ""},
-		"not all is known, but enough": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Facts = catching(false, "a") }, "1 configmaps (a)", ""},
-		"nothing is known":             {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { q.Facts = Facts{} }, "", ""},
-		"a cluster-scoped owner": {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Namespace, q.NamespaceObject = "", nil }, "", ""},
+		"not all is known, Ignore":                          {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { q.Facts = catching(false) }, "", `Weir did not look at all dependents of deployments.apps "web" in namespace "shop": protected ones are kept, and released from their owners`},
+		"not all is known, on trial":                        {protects("p", "", "confirmation: Required}, validationActions: [Warn]"), nil, func(q *Question) { q.Facts = catching(false) }, "", ""},
+		"not all is known, but enough":                      {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Facts = catching(false, "a") }, "1 configmaps (a)", ""},
+		"nothing is known":                                  {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { q.Facts = Facts{} }, "", ""},
+		"a cluster-scoped owner":                            {protects("p", "", "confirmation: Required}"), []map[string]any{one}, func(q *Question) { q.Namespace, q.NamespaceObject = "", nil }, "", ""},
 		"a namespace of which not all is known, Ignore":     {protects("p", "", "confirmation: Required}"), nil, func(q *Question) { *q = namespace(catching(false)) }, "", ""},
 		"a namespace of which not all is known, Fail":       {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { *q = namespace(catching(false)) }, "what would be deleted with it is not fully known yet", ""},
 		"a namespace of which nothing is known, Fail":       {protects("p", "", "confirmation: Required}, failurePolicy: Fail"), nil, func(q *Question) { *q = namespace(Facts{}) }, "what would be deleted with it is not known yet", ""},

@@ -37,8 +37,8 @@ type tally struct {
 	// wanted is how many objects are to carry the finalizer for the policy, and carrying how many of
 	// them do.
 	wanted, carrying int64
-	matched int64 // how many objects the policy is about
-	unknown bool  // not all could be counted
+	matched          int64 // how many objects the policy is about
+	unknown          bool  // not all could be counted
 }
 
 func (t tally) plus(o tally) tally {

@@ -99,7 +99,7 @@ func New(o Options) (*Enforcer, error) {
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
 	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies,
 		order: ordererOf(o), asks: o.Webhooks != nil && o.Webhooks.CanaryNamespace != "",
-		served: func() *served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
+		served: func() served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
 	if o.FilesIn != "" {
 		e.status.files = &fileReport{maps: o.Kube.CoreV1().ConfigMaps(o.FilesIn), namespace: o.FilesIn}
 	}

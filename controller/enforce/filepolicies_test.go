@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -104,7 +103,7 @@ func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
 	}
 	var fail error
 	r, written := reports(t, &fail)
-	secrets := &served{resources: map[schema.GroupResource]bool{{Resource: "secrets"}: true}}
+	secrets := served{{Resource: "secrets"}: true}
 	if err := r.write(t.Context(), policies.Build(nil, sources, policies.Options{}).Statuses(), facts{serves: secrets}); err != nil {
 		t.Error(err)
 	}

@@ -34,7 +34,7 @@ type statusWriter struct {
 	policies *live.State
 	board    *board
 	asks     bool // this process writes webhook configurations and checks that the API server calls the webhook
-	served   func() *served
+	served   func() served
 	order    orderer
 	files    *fileReport // nil: policies that are files are not reported
 	metrics  *metrics
@@ -83,7 +83,7 @@ type facts struct {
 	reached reach
 	judged  map[policies.PolicyKey]reach // by the API server itself
 	order   orderer
-	serves  *served
+	serves  served
 }
 
 // write brings the status of every policy up to date, and reports whether one failed.

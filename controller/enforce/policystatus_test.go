@@ -76,7 +76,7 @@ func TestStatusOfPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var serves *served
+		var serves served
 		w := &statusWriter{client: client, policies: state, metrics: testEnforcementMetrics(t), log: logr.Discard()}
 		good, valid := "deletionpolicies.weir.dev/good", "Valid=True Compiled generation 1: the policy can be judged as it is written"
 		const unknown = "Ready=Unknown NotTried generation 1: it is not known yet whether the policy is enforced"
@@ -131,24 +131,24 @@ func TestStatusOfPolicies(t *testing.T) {
 		if r := (&asked{seen: notConfigured, of: state.Set()}).about(state.Set()); r != notConfigured {
 			t.Errorf("what is known of these policies is %+v", r)
 		}
-		serves = &served{resources: map[schema.GroupResource]bool{{Resource: "configmaps"}: true}, silent: []string{"metrics.k8s.io"}}
+		serves = served{{Resource: "configmaps"}: true, {Group: "metrics.k8s.io", Resource: "*"}: true}
 		resolved := "Resolved=True Served generation 1: every resource that the policy names is served"
 		step("it is known what is served", nil, true, 5, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing",
 			"Resolved=False NotServed generation 1: no API serves spec.match.resources[0].resources[0] (pods)")
 		step("a '*' is always", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", resolved, "all")
-		serves = &served{resources: serves.resources, silent: []string{""}}
-		step("an API is silent", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing",
-			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
+		serves[schema.GroupResource{Resource: "*"}] = true
+		step("an API is silent that may serve it", nil, true, 2, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotReached generation 1: "+passing, valid, "Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing",
+			resolved)
 		seen = notConfigured
 		step("nobody has it ask", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=False NotConfigured generation 1: "+passing, valid,
 			"Enforced=False NotConfigured generation 1: no webhook configuration asks Weir, and Weir judges nothing",
-			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)")
+			resolved)
 		seen = reachOf(errors.New(canaryDenied+"1"), "1")
 		says = map[policies.PolicyKey]reach{{Kind: "OwnerReferencePolicy", Name: "owners"}: {metav1.ConditionFalse, v1beta1.ReasonNeedsWeir, "nothing of it"}}
 		step("what only Weir judges is ready", nil, true, 4, "ownerreferencepolicies.weir.dev/owners", "Ready=True InForce generation 1: the policy is in force; while Weir does not answer, "+passing, valid,
 			"Enforced=True Reached generation 1: "+saysReached,
-			"Resolved=Unknown NotDiscovered generation 1: an API that does not answer may serve spec.match.resources[0].resources[0] (pods)",
+			resolved,
 			"InProcess=False NeedsWeir generation 1: nothing of it")
 		seen = reachOf(errors.New(canaryFailed+"dial tcp: refused"), "1")
 		const refused = "requests that the policy matches are refused (failurePolicy Fail)"

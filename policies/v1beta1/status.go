@@ -58,8 +58,6 @@ const (
 	ReasonServed = "Served"
 	// ReasonNotServed: the message names those that are not. Mostly it is a typing error.
 	ReasonNotServed = "NotServed"
-	// ReasonNotDiscovered: an API that may serve them does not answer.
-	ReasonNotDiscovered = "NotDiscovered"
 
 	// ConditionInProcess is True while the API server judges all of the policy by itself, with a ValidatingAdmissionPolicy
 	// that Weir has written: then the policy holds also while Weir is away. That the API server does is tried every 15 s.
