@@ -104,8 +104,8 @@ func TestTheWebhookKnowsWhoCollects(t *testing.T) {
 			want   policies.Collector
 		}{
 			"none":                     {0, "", false, policies.OthersCollect},
-			"it stands":                {time.Minute, "labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
-			"it is young":              {time.Second, "labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
+			"it stands":                {time.Minute, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": 10s}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.WeirCollects},
+			"it is young":              {time.Second, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": 10s}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
 			"Weir only looks":          {time.Minute, "labels: {}", false, policies.OthersCollect},
 			"it must stand for longer": {time.Minute, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": 2m0s}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.OthersCollect},
 			"it says nothing sensible": {time.Minute, "annotations: {" + v1beta1.CanaryTimeAnnotation + ": soon}, labels: {" + v1beta1.CollectsLabel + ": 'true'}", false, policies.CollectorUnknown},

@@ -124,7 +124,7 @@ bad.yaml:31: DrainPolicy "order": spec.waves[0].timout: unknown field
 		"lint warns of what is likely not meant": {
 			files: map[string]string{"pods.yaml": likelyPolicy},
 			args:  []string{"policy", "lint", "pods.yaml"},
-			want: `pods.yaml:1: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: their propagation cannot be changed once they are being deleted
+			want: `pods.yaml:1: DeletionPolicy "pods": spec.propagation: warning: it does not apply to pods: Weir's finalizer is not added to them
 1 policy, 0 errors, 1 warning
 `,
 		},

@@ -62,7 +62,7 @@ func TestLintReadsWhatEditorsWrite(t *testing.T) {
 func TestLintInJSONHasListsAlways(t *testing.T) {
 	for text, want := range map[string]string{
 		goodPolicy:   `{"policies": 1, "problems": []}`,
-		likelyPolicy: `{"policies": 1, "problems": [{"policy": {"Kind": "DeletionPolicy", "Name": "pods"}, "file": "f.yaml", "line": 1, "field": "spec.propagation", "message": "it does not apply to pods: their propagation cannot be changed once they are being deleted", "warning": true}]}`,
+		likelyPolicy: `{"policies": 1, "problems": [{"policy": {"Kind": "DeletionPolicy", "Name": "pods"}, "file": "f.yaml", "line": 1, "field": "spec.propagation", "message": "it does not apply to pods: Weir's finalizer is not added to them", "warning": true}]}`,
 	} {
 		out, err := weirCommand(t, map[string]string{"f.yaml": text}, "policy", "lint", "-o", "json", "f.yaml")
 		var got, expected any

@@ -74,7 +74,7 @@ func TestWhatIsRecorded(t *testing.T) {
 func TestArchivesThatCannotHoldAreWarnedOf(t *testing.T) {
 	for resources, want := range map[string]string{
 		"{apiGroups: [''], resources: [pods]}":                                        "it does not apply to pods",
-		"{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}": "the API server itself deletes its objects",
+		"{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}": "it does not apply to customresourcedefinitions.apiextensions.k8s.io",
 		"{apiGroups: [apps], resources: [deployments]}":                               "",
 	} {
 		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: ["+resources+"]}, archive: {}}}"), Options{})

@@ -22,11 +22,6 @@ const (
 	OthersCollect
 )
 
-// CanaryStands is how old a canary must be before no other collector is believed to work, if it
-// does not say so itself. The built-in collector deletes it within a second, except in large
-// clusters when it is busy.
-const CanaryStands = 10 * time.Second
-
 // CollectorBy returns who collects, by the metadata of the ConfigMap v1beta1.CollectorCanary and
 // the API server's time: any other collector deletes it. It returns CollectorUnknown and an error
 // if the canary is malformed.
@@ -36,9 +31,11 @@ func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 	if !garbage || canary.Name != v1beta1.CollectorCanary || canary.Labels[v1beta1.CollectsLabel] != "true" {
 		return OthersCollect, nil
 	}
-	must, err := canaryTime(canary)
-	if err != nil {
-		return CollectorUnknown, err
+	said := canary.Annotations[v1beta1.CanaryTimeAnnotation]
+	must, err := time.ParseDuration(said)
+	if err != nil || must <= 0 {
+		return CollectorUnknown, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's "+
+			"controller writes it again while it collects", v1beta1.CanaryTimeAnnotation, said)
 	}
 	if now.Sub(canary.CreationTimestamp.Time)-rounding < must {
 		return OthersCollect, nil
@@ -48,18 +45,3 @@ func CollectorBy(canary *metav1.ObjectMeta, now time.Time) (Collector, error) {
 
 // rounding is how much earlier than the creation a creationTimestamp may be.
 const rounding = time.Second
-
-// canaryTime returns how old a canary must be. One of an earlier version does not say; CanaryStands
-// applies.
-func canaryTime(canary *metav1.ObjectMeta) (time.Duration, error) {
-	said, ok := canary.Annotations[v1beta1.CanaryTimeAnnotation]
-	if !ok {
-		return CanaryStands - rounding, nil
-	}
-	must, err := time.ParseDuration(said)
-	if err != nil || must <= 0 {
-		return 0, fmt.Errorf("annotation %s %.40q: must be a duration of more than 0, such as 10s; Weir's controller "+
-			"writes it again while it collects", v1beta1.CanaryTimeAnnotation, said)
-	}
-	return must, nil
-}

@@ -20,7 +20,7 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 		want   Collector
 	}{
 		"it stands":               {func(*metav1.ObjectMeta) {}, WeirCollects},
-		"not for long enough":     {func(m *metav1.ObjectMeta) { m.CreationTimestamp = metav1.NewTime(now.Add(-CanaryStands + time.Second)) }, OthersCollect},
+		"not for long enough":     {func(m *metav1.ObjectMeta) { m.CreationTimestamp = metav1.NewTime(now.Add(-9 * time.Second)) }, OthersCollect},
 		"it is being deleted":     {func(m *metav1.ObjectMeta) { m.DeletionTimestamp = &metav1.Time{Time: now} }, OthersCollect},
 		"beside the built-in one": {func(m *metav1.ObjectMeta) { m.Labels = nil }, OthersCollect},
 		"nobody would delete it":  {func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }, OthersCollect},
@@ -30,8 +30,9 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 		}, OthersCollect},
 		"another object": {func(m *metav1.ObjectMeta) { m.Name = "x" }, OthersCollect},
 	} {
-		m := metav1.ObjectMeta{Name: v1beta1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-CanaryStands)),
-			Labels: map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1beta1.CollectorCanaryOwner}}}
+		m := metav1.ObjectMeta{Name: v1beta1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-11 * time.Second)),
+			Annotations: map[string]string{v1beta1.CanaryTimeAnnotation: "10s"},
+			Labels:      map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1beta1.CollectorCanaryOwner}}}
 		c.change(&m)
 		if got, err := CollectorBy(&m, now); got != c.want || err != nil {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)
@@ -44,12 +45,10 @@ func TestCollectorIsKnownByTheCanary(t *testing.T) {
 func TestCollectorIsKnownOnceTheCanaryStandsForAsLongAsItSays(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		says string // "none": nothing
+		says string
 		age  time.Duration
 		want Collector
 	}{
-		"an earlier version":                     {"none", CanaryStands, WeirCollects},
-		"an earlier version, not for long":       {"none", CanaryStands - time.Second, OthersCollect},
 		"it must stand for longer":               {"1m0s", time.Minute, OthersCollect},
 		"it has, and for what is rounded":        {"1m0s", time.Minute + time.Second, WeirCollects},
 		"it need not stand for as long":          {"3s", 4 * time.Second, WeirCollects},
@@ -66,9 +65,7 @@ func TestCollectorIsKnownOnceTheCanaryStandsForAsLongAsItSays(t *testing.T) {
 	} {
 		m := metav1.ObjectMeta{Name: v1beta1.CollectorCanary, CreationTimestamp: metav1.NewTime(now.Add(-c.age)),
 			Labels: map[string]string{v1beta1.CollectsLabel: "true"}, OwnerReferences: []metav1.OwnerReference{{UID: v1beta1.CollectorCanaryOwner}}}
-		if c.says != "none" {
-			m.Annotations = map[string]string{v1beta1.CanaryTimeAnnotation: c.says}
-		}
+		m.Annotations = map[string]string{v1beta1.CanaryTimeAnnotation: c.says}
 		got, err := CollectorBy(&m, now)
 		if got != c.want || (err != nil) != (c.want == CollectorUnknown) || err != nil && !strings.Contains(err.Error(), v1beta1.CanaryTimeAnnotation+" "+strconv.Quote(c.says)+": must be a duration") {
 			t.Errorf("%s: %v (%v), want %v", name, got, err, c.want)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,8 +34,8 @@ type compiled struct {
 	priority      int32 // the policy with the highest is chosen
 	actions       []v1beta1.ValidationAction
 	part          Part
-	asksHow       []string // names of conditions that look at the request
-	message       string   // the policy's own
+	asksHow       bool   // a condition looks at the request
+	message       string // the policy's own
 	says          *cel.Message
 
 	// One of these, by kind.
@@ -137,11 +136,9 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.namespaces = c.compileSelector(m.NamespaceSelector, at.Child("namespaceSelector"))
 	c.objects = c.compileSelector(m.ObjectSelector, at.Child("objectSelector"))
 	c.compileConditions(m.MatchConditions, at.Child("matchConditions"))
-	for i := range c.conditions {
-		if cel.Mentions(c.conditions[i].Expression, admissioncel.RequestVarName) {
-			c.asksHow = append(c.asksHow, strconv.Quote(c.conditions[i].Name))
-		}
-	}
+	c.asksHow = slices.ContainsFunc(c.conditions, func(one cel.Condition) bool {
+		return cel.Mentions(one.Expression, admissioncel.RequestVarName)
+	})
 	c.part = c.whichPart()
 }
 
@@ -153,18 +150,6 @@ func (c *compiled) mention(rules []v1beta1.ResourceRule, at *field.Path) {
 			if resource != "*" && len(r.APIGroups) > 0 {
 				c.mentions = append(c.mentions, Name{at.Index(i).Child("resources").Index(j).String(), r.APIGroups, resource})
 			}
-		}
-	}
-}
-
-// everybody are groups that contain all users, or nearly all.
-var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
-
-func (c *compiled) warnOfMatch(m *v1beta1.Match) {
-	for i, g := range m.ExcludeGroups {
-		if slices.Contains(everybody, g) {
-			c.warn(fmt.Sprintf("spec.match.excludeGroups[%d]", i),
-				fmt.Sprintf("the group %s has a great many users, and the policy applies to none of their requests", g))
 		}
 	}
 }
@@ -203,7 +188,7 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 func (c *compiled) warnOfUnheld(at string, unheld []schema.GroupResource) {
 	for _, gr := range unheld {
 		if slices.Contains(explicit(c.resources), gr) && c.about(gr) {
-			c.warn(at, fmt.Sprintf("it does not apply to %s: %s", gr, whyNotPropagated(gr)))
+			c.warn(at, fmt.Sprintf("it does not apply to %s: Weir's finalizer is not added to them", gr))
 		}
 	}
 }
@@ -217,7 +202,6 @@ func (c *compiled) compileJudging(fails v1beta1.FailurePolicy, actions []v1beta1
 	}
 	c.compileMatch(match)
 	c.compileMessage(message)
-	c.warnOfMatch(match)
 	c.warnOfRisk()
 }
 

@@ -80,23 +80,6 @@ func TestWaysOnAreOpen(t *testing.T) {
 	}
 }
 
-// TestRefusalsNameTheConditionsThatLookAtTheRequest: another request may pass.
-func TestRefusalsNameTheConditionsThatLookAtTheRequest(t *testing.T) {
-	for conditions, want := range map[string]string{
-		"": `(DeletionPolicy "p")`,
-		"{name: forced, expression: 'request.options.?gracePeriodSeconds.orValue(30) == 0'}":                                                                                         `(DeletionPolicy "p", because the request meets its condition "forced")`,
-		"{name: kept, expression: oldObject.metadata.name == \"web\"}":                                                                                                               `(DeletionPolicy "p")`,
-		"{name: kept, expression: oldObject.metadata.name == \"web\"}, {name: eve, expression: request.userInfo.username != \"x\"}, {name: up, expression: request.name == \"web\"}": `(DeletionPolicy "p", because the request meets its conditions "eve" and "up")`,
-	} {
-		set := Build(nil, sources(t, "f", strings.Replace(delpol("p", "protection: {confirmation: Required}"), "match: {", "match: {matchConditions: ["+conditions+"], ", 1)), Options{})
-		q := web(nil)
-		q.Options = map[string]any{"gracePeriodSeconds": int64(0)}
-		if d := set.Decide(q); !strings.Contains(d.Message, "may not be deleted without confirmation "+want+". ") {
-			t.Errorf("%s: %q, want %q", conditions, d.Message, want)
-		}
-	}
-}
-
 // What a plan prints is what confirms.
 func TestConfirmationIsOfTheSameSearch(t *testing.T) {
 	digests := func(s Search) (string, bool) { return string(s.UID) + s.Namespace + s.Instances.String(), true }

@@ -111,21 +111,10 @@ type finding struct {
 	// text says what is wrong, way how to do it right; way may have several lines.
 	text, way string
 	unjudged  bool // the policy could not be judged
-	// asksHow are the policy's conditions about the request: the policy may not apply to another
-	// request.
-	asksHow []string
 }
 
 func (f finding) short() string {
-	by := f.policy.String()
-	if len(f.asksHow) > 0 && !f.unjudged {
-		conditions := "condition"
-		if len(f.asksHow) > 1 {
-			conditions = "conditions"
-		}
-		by += fmt.Sprintf(", because the request meets its %s %s", conditions, strings.Join(f.asksHow, " and "))
-	}
-	s := f.text + " (" + by + ")"
+	s := f.text + " (" + f.policy.String() + ")"
 	if f.says != "" {
 		s += ": " + f.says
 	}
@@ -159,7 +148,7 @@ func (v *verdict) add(by *compiled, f finding, actions []v1beta1.ValidationActio
 	if !v.q.Part.has(by) {
 		return // another part reports it
 	}
-	f.policy, f.by, f.asksHow = by.key, by, by.asksHow
+	f.policy, f.by = by.key, by
 	for _, a := range actions {
 		switch a {
 		case v1beta1.Deny:

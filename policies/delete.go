@@ -207,20 +207,6 @@ func propagates(gr schema.GroupResource) bool {
 	return !slices.Contains(notPropagated, gr) && !wildcardLeavesOut(gr.Group, gr.Resource)
 }
 
-// whyNotPropagated returns why propagation does not apply to a resource.
-func whyNotPropagated(gr schema.GroupResource) string {
-	switch {
-	case slices.Contains(machines, gr):
-		return "with Weir's finalizer they would outlast their machine while Weir does not run, and its pods would not " +
-			"be replaced"
-	case IsPermission(gr):
-		return "the API server lets Weir change only permissions that Weir has itself, so its finalizer might never come off"
-	case gr == definitions:
-		return "when one is deleted, the API server itself deletes its objects"
-	}
-	return "their propagation cannot be changed once they are being deleted"
-}
-
 // propagating returns the policy whose propagation holds, the first that matches; nil if there is
 // none. With trials it also returns the first policy on trial, if that comes before.
 func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
@@ -243,7 +229,7 @@ func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *
 
 // asksWho reports whether a match of the policy depends on the request. What it allows then holds
 // beside the propagation of another policy, for which the object is prepared.
-func (c *compiled) asksWho() bool { return c.forSome() || len(c.asksHow) > 0 }
+func (c *compiled) asksWho() bool { return c.forSome() || c.asksHow }
 
 // allowedToSome checks a deletion against what each of those policies allows.
 func (s *Set) allowedToSome(q *Question, w propagation, ask *evaluator) {

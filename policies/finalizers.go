@@ -61,11 +61,12 @@ func (s *Set) decideFinalizers(q *Question, d *Decision, v *verdict) {
 	switch {
 	case len(m.missing(o)) > 0:
 		d.Finalizers = AddFinalizers
+		d.Patch = append(d.Patch, addFinalizers(o, m.missing(o))...)
 		if q.Operation == Update && len(m.missing(old)) == 0 {
-			d.Patch = append(d.Patch, restoreFinalizers(o, old, m.missing(o))...)
+			// Not new: every DELETE under way has seen them.
+			d.Patch = append(d.Patch, restoreArmedAt(o, old)...)
 			return
 		}
-		d.Patch = append(d.Patch, addFinalizers(o, m.missing(o))...)
 		if q.Operation == Update && !q.Now.IsZero() {
 			d.Patch = append(d.Patch, addAnnotation(o, v1beta1.ArmedAtAnnotation, ArmedAt(q.Now)))
 		}
@@ -103,21 +104,6 @@ var takesFinalizer = carries("oldObject") + " && !(" + carries("object") + ")"
 
 func carries(variable string) string {
 	return has(variable, "finalizers") + " && " + celString(v1beta1.Finalizer) + " in " + variable + ".metadata.finalizers"
-}
-
-// restoreFinalizers puts back finalizers that an UPDATE removes, such as a PUT by a client that
-// does not know them. They are not new: every DELETE under way has seen them. If the update changes
-// nothing else, it then changes nothing at all.
-func restoreFinalizers(o, old object, missing []string) []PatchOperation {
-	had := old.finalizers()
-	rest := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return slices.Contains(missing, f) })
-	var out []PatchOperation
-	if slices.Equal(rest, o.finalizers()) {
-		out = setFinalizers(o, had)
-	} else {
-		out = addFinalizers(o, missing)
-	}
-	return append(out, restoreArmedAt(o, old)...)
 }
 
 // restoreArmedAt puts back the time at which the finalizer was added. Only Weir writes it, by

@@ -135,7 +135,7 @@ func TestTimeThatCannotBeBelievedIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// A PUT by who knows nothing of the finalizer removes it, and the webhook puts it back as it was:
+// A PUT by who knows nothing of the finalizer removes it, and the webhook puts it back with its time:
 // that is no new one.
 func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 	set := propagationOf(t, "propagation: {default: Foreground}")
@@ -149,13 +149,13 @@ func TestFinalizerThatIsRemovedComesBackAsItWas(t *testing.T) {
 	}{
 		"all are taken off":                 {deployments, weirs, "", before, "", weirs + " at " + before},
 		"all of several":                    {deployments, "a " + weirs, "", before, "", weirs + " at " + before},
-		"it alone, from the middle":         {deployments, "a " + weirs + " b", "a b", before, "", "a " + weirs + " b at " + before},
+		"it alone, from the middle":         {deployments, "a " + weirs + " b", "a b", before, "", "a b " + weirs + " at " + before},
 		"and others are put on":             {deployments, weirs, "b", before, "", "b " + weirs + " at " + before},
 		"made with it, never armed":         {deployments, weirs, "", "", "", weirs + " at "},
 		"the annotation stays":              {deployments, weirs, "", before, before, weirs + " at " + before},
 		"the annotation is changed":         {deployments, weirs, "", before, "soon", weirs + " at " + before},
 		"both of a Job's":                   {jobs, weirs + " " + foreground, "", before, "", weirs + " " + foreground + " at " + before},
-		"one of a Job's":                    {jobs, foreground + " " + weirs, weirs, before, "", foreground + " " + weirs + " at " + before},
+		"one of a Job's":                    {jobs, foreground + " " + weirs, weirs, before, "", weirs + " " + foreground + " at " + before},
 		"a finalizer that was not there":    {deployments, "a", "a", "", "", "a " + weirs + " at " + ArmedAt(now)},
 		"a Job's that was half there":       {jobs, weirs, "", before, "", weirs + " " + foreground + " at " + ArmedAt(now)},
 		"nothing is taken off":              {deployments, weirs, weirs, before, before, ""},

@@ -99,7 +99,7 @@ func TestWhatABrakeHasCarried(t *testing.T) {
 func TestBrakesThatCannotHoldAreWarnedOf(t *testing.T) {
 	for spec, want := range map[string]string{
 		"[{apiGroups: [''], resources: [pods]}]}, brake: {maxObjects: 1}":                                                                        "it does not apply to pods",
-		"[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}]}, brake: {maxObjects: 1}":                                 "the API server itself deletes its objects",
+		"[{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions]}]}, brake: {maxObjects: 1}":                                 "it does not apply to customresourcedefinitions.apiextensions.k8s.io",
 		"[{apiGroups: [apps], resources: [deployments]}], matchConditions: [{name: c, expression: \"request.dryRun\"}]}, brake: {maxObjects: 5}": "a policy with a brake cannot use request",
 	} {
 		set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, spec: {match: {resources: "+spec+"}}"), Options{})

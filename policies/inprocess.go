@@ -246,7 +246,7 @@ func (p *inProcess) guardSelection(confirm string) {
 	if p.c.objects == nil {
 		return
 	}
-	if len(p.c.asksHow) > 0 {
+	if p.c.asksHow {
 		p.leaveOut("spec.protection.guardSelection", "a condition asks about the request, which is no DELETE here")
 		return
 	}

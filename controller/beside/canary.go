@@ -20,13 +20,13 @@ import (
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
-	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // DefaultStands is how long a canary must stand before Weir concludes that no other collector
-// works. It is kept after that, and shows one that took longer.
-const DefaultStands = policies.CanaryStands
+// works. It is kept after that, and shows one that took longer. The built-in collector deletes it
+// within a second, except in large clusters when it is busy.
+const DefaultStands = 10 * time.Second
 
 const (
 	firstLook, mostLook = 50 * time.Millisecond, time.Second // between reads of a canary that is expected to go

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -178,17 +177,15 @@ func Run(file string, data []byte, read func(path string) ([]byte, error)) ([]Re
 	return out, nil
 }
 
-// documents counts the documents that are not empty, up to one that cannot be read.
+// documents counts the documents that are not empty.
 func documents(data []byte) (n int) {
-	for d := yamlv3.NewDecoder(bytes.NewReader(data)); ; {
+	for _, d := range bytes.Split(append([]byte("\n"), data...), []byte("\n---")) {
 		var one any
-		if d.Decode(&one) != nil {
-			return n
-		}
-		if one != nil {
+		if yaml.Unmarshal(d, &one) != nil || one != nil {
 			n++
 		}
 	}
+	return n
 }
 
 // decide asks the set until the decision needs no more answers, which come from the user's
