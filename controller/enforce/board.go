@@ -52,7 +52,6 @@ type asked struct {
 	set     *policies.Set // the policies for which configurations were last written; nil: none yet
 	since   time.Time     // when that last changed them
 	failing time.Time     // since when they cannot be written; zero: they can
-	behind  reach         // what that means for policies that are not written; empty: nothing yet
 	seen    reach
 	of      *policies.Set // the policies whose configurations had been written when that was seen
 	reached bool          // true for good after the first success

@@ -54,70 +54,52 @@ func (c *canary) configured(set *policies.Set, changed bool) {
 	if c == nil {
 		return
 	}
-	was := c.update(func(a *asked) {
-		if changed || a.set == nil {
-			a.since = time.Now()
+	was := c.board.update(func(s *snapshot) {
+		if changed || s.asked.set == nil {
+			s.asked.since = time.Now()
 		}
-		a.set, a.failing, a.behind = set, time.Time{}, reach{}
-	})
-	if changed || was.set != set {
+		s.asked.set, s.asked.failing = set, time.Time{}
+	}).asked
+	if changed || was.set != set || !was.failing.IsZero() {
 		select {
 		case c.news <- struct{}{}:
 		default:
 		}
 	}
-	if was.behind != (reach{}) && was.seen.status != "" {
-		c.tell(was.seen.status, was.seen.reason, was.seen.message)
-	}
 }
 
-// unconfigured is called when they could not be written. The existing ones stay in force. After a
-// while it is reported for policies that came since.
+// unconfigured is called when they could not be written. The existing ones stay in force, which
+// after a while is reported.
 func (c *canary) unconfigured(err error) {
 	if c == nil {
 		return
 	}
-	why, late := plainly(err.Error()), false
-	behind := reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "the webhook configurations cannot be written, " +
-		"so the API server still asks by what policies said before: " + why}
-	was := c.update(func(a *asked) {
-		if a.failing.IsZero() {
-			a.failing = time.Now()
+	var now asked
+	c.board.update(func(s *snapshot) {
+		if s.asked.failing.IsZero() {
+			s.asked.failing = time.Now()
 		}
-		if late = a.set != nil && a.behind == (reach{}) && time.Since(a.failing) >= configurationsSettle; late {
-			a.behind = behind
-		}
+		now = s.asked
 	})
-	if late {
-		c.tell(behind.status, behind.reason, behind.message)
+	says := "no webhook configuration has been written, and Weir judges nothing: "
+	if now.set != nil {
+		says = "the webhook configurations cannot be written, so the API server still asks by what policies said before: "
 	}
-	if was.set == nil {
-		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, "no webhook configuration has been written, and " +
-			"Weir judges nothing: " + why}, nil)
+	if now.set == nil || now.behind() {
+		c.see(reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured, says + plainly(err.Error())}, nil)
 	}
 }
 
-// update changes what is known, sets the metric, and returns what was known before.
-func (c *canary) update(change func(*asked)) (was asked) {
-	return c.board.update(func(s *snapshot) {
-		change(&s.asked)
-		c.metrics.reachable.Reset()
-		for _, r := range []reach{s.asked.seen, s.asked.behind} {
-			switch r.status {
-			case metav1.ConditionTrue:
-				c.metrics.reachable.WithLabelValues(r.reason).Set(1)
-			case metav1.ConditionFalse:
-				c.metrics.reachable.WithLabelValues(r.reason).Set(0)
-			}
-		}
-	}).asked
+// behind reports whether configurations cannot be written for some time.
+func (a *asked) behind() bool {
+	return !a.failing.IsZero() && time.Since(a.failing) >= configurationsSettle
 }
 
-// about returns what is known about policies in force: what was seen, if that was with their
-// configurations or before any were written, and otherwise whether writing these has failed.
+// about returns what is known about policies in force: what was seen with their configurations, or
+// when none could be written.
 func (a *asked) about(inForce *policies.Set) reach {
 	if a.of != nil && a.of != inForce {
-		return a.behind
+		return reach{}
 	}
 	return a.seen
 }
@@ -141,10 +123,17 @@ var errNotTried = errors.New("the API server has not asked weir's webhook yet: t
 	"written, or were a moment ago")
 
 func (c *canary) see(r reach, of *policies.Set) {
-	was := c.update(func(a *asked) {
-		a.reached = a.reached || r.status == metav1.ConditionTrue
-		a.seen, a.of = r, of
-	})
+	was := c.board.update(func(s *snapshot) {
+		s.asked.reached = s.asked.reached || r.status == metav1.ConditionTrue
+		s.asked.seen, s.asked.of = r, of
+	}).asked
+	c.metrics.reachable.Reset()
+	switch r.status {
+	case metav1.ConditionTrue:
+		c.metrics.reachable.WithLabelValues(r.reason).Set(1)
+	case metav1.ConditionFalse:
+		c.metrics.reachable.WithLabelValues(r.reason).Set(0)
+	}
 	if r.status != was.seen.status || r.reason != was.seen.reason {
 		c.log.Info("checked whether the API server asks the webhook", "enforced", string(r.status), "reason", r.reason,
 			"message", r.message)
@@ -157,7 +146,7 @@ func (c *canary) run(ctx context.Context) {
 	for {
 		pause := canaryEvery
 		now, _ := c.board.read()
-		if o := now.asked; o.set != nil {
+		if o := now.asked; o.set != nil && !o.behind() {
 			r := c.try(ctx)
 			if ctx.Err() != nil {
 				return

@@ -279,10 +279,11 @@ func TestPoliciesThatCannotBeConfiguredSaySo(t *testing.T) {
 		elapse(configurationsSettle)
 		n.unconfigured(refused)
 		says("it is not", second, metav1.ConditionFalse, "the API server still asks by what policies said before: the expression is too long", "False NotConfigured")
-		says("nothing has changed for what was there", first, metav1.ConditionTrue, "")
+		says("what was there is in doubt", first, metav1.ConditionFalse, "")
+		elapse(2 * canaryEvery)
 		n.unconfigured(refused)
 		says("it is told once", second, metav1.ConditionFalse, "")
-		if got := gauges(t, n.metrics.reachable); got != "NotConfigured=0 Reached=1" {
+		if got := gauges(t, n.metrics.reachable); got != "NotConfigured=0" {
 			t.Errorf("the metric says %s", got)
 		}
 		n.configured(second, true)
