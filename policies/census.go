@@ -31,8 +31,10 @@ func (s *Set) LookAt(gr schema.GroupResource) Look {
 	var out Look
 	out.Adds, out.Full = s.AddsFinalizer(gr)
 	var selectors []labels.Selector
-	for _, c := range s.addingFinalizers(gr) {
-		selectors = append(selectors, c.objects)
+	for _, c := range naming(s.deletion, gr) {
+		if c.mayAdd(gr) {
+			selectors = append(selectors, c.objects)
+		}
 	}
 	for _, c := range s.counting(gr) {
 		if !c.asked() {

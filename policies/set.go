@@ -220,26 +220,22 @@ func (s *Set) AddsFinalizer(gr schema.GroupResource) (some, full bool) {
 		return false, false
 	}
 	for _, c := range naming(s.deletion, gr) {
-		some = some || !c.onTrial() && (!c.ready() || c.deletion.addsFinalizer(gr))
+		some = some || c.mayAdd(gr)
 		full = full || len(c.conditions) > 0
 	}
 	return some, full
+}
+
+// mayAdd reports whether the policy may want the finalizer on objects of a resource, or would if it
+// were not broken.
+func (c *compiled) mayAdd(gr schema.GroupResource) bool {
+	return propagates(gr) && !c.onTrial() && (!c.ready() || c.deletion.addsFinalizer(gr))
 }
 
 // LooksBeyondMetadata reports whether a condition or message of some DeletionPolicy about a
 // resource needs more of an object than its metadata.
 func (s *Set) LooksBeyondMetadata(gr schema.GroupResource) bool {
 	return slices.ContainsFunc(naming(s.deletion, gr), (*compiled).tellsBeyondMetadata)
-}
-
-// addingFinalizers returns the policies that may want the finalizer on objects of a resource.
-func (s *Set) addingFinalizers(gr schema.GroupResource) (out []*compiled) {
-	for _, c := range naming(s.deletion, gr) {
-		if propagates(gr) && c.ready() && !c.onTrial() && c.deletion.addsFinalizer(gr) {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // Decide answers a question. It does not change the question, and asking again gives the same

@@ -188,7 +188,8 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 // though none is.
 func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
 	const all, selected = 10_000, 600
-	for unselected, want := range map[int]int{0: 2, 3: 5, mostGets + 1: 22} { // pages, or pages and objects, or all pages besides
+	const want = 2 // pages
+	for _, unselected := range []int{0, 3, 51} {
 		t.Run(fmt.Sprint(unselected, " unselected"), func(t *testing.T) {
 			api := apitest.New()
 			api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,8 +28,6 @@ const (
 	atOnce = 8
 	// tooLate is how slow an answer is that gives other kinds their turn, after a slice of time.
 	tooLate, slice = time.Second, 10 * time.Second
-	// mostGets is how many objects are read one by one, and not by a list of their kind.
-	mostGets = 50
 	// showEvery is after how many changes progress is published.
 	showEvery = 100
 )
@@ -108,15 +105,11 @@ func (l *look) take(ctx context.Context) {
 	l.log.V(1).Info("cannot count what policies are about", "kind", l.gvr.GroupResource().String(), "err", err.Error())
 }
 
-// objects looks at the objects that policies may be about, and at those that carry the finalizer
-// although no policy selects them.
+// objects looks at the objects that policies may be about, and takes the finalizer off those that
+// carry it although no policy selects them.
 func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 	if !l.how.Adds {
-		for _, v := range l.carrying {
-			l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
-				return l.writer.Take(ctx, l.gvr, metaOf(v))
-			})
-		}
+		l.takeAll(ctx, group)
 	}
 	if !concerned(l.k) {
 		return nil // not being served now does not say what is wanted
@@ -125,41 +118,30 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 	if l.how.Adds && (!l.k.Collected || l.k.State != graph.Synced) {
 		selector, listed = "", true // the graph does not know which objects carry the finalizer
 	}
-	if listed {
-		judge := func(object map[string]any, m *metav1.ObjectMeta) error {
-			if l.how.Adds {
-				delete(l.carrying, m.UID)
-			}
-			return l.object(ctx, group, object, m)
-		}
-		err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, judge)
-		if err != nil || selector == "" {
-			return err
-		}
-	}
-	if !l.how.Adds {
+	if !listed {
 		return nil
 	}
-	left := func(object map[string]any, m *metav1.ObjectMeta) error { // each object is judged once
-		if _, left := l.carrying[m.UID]; left {
+	judge := func(object map[string]any, m *metav1.ObjectMeta) error {
+		if l.how.Adds {
 			delete(l.carrying, m.UID)
-			return l.object(ctx, group, object, m)
 		}
-		return ctx.Err()
+		return l.object(ctx, group, object, m)
 	}
-	if len(l.carrying) > mostGets {
-		return l.lister.Each(ctx, l.gvr, metav1.NamespaceAll, l.how.Full, left)
+	err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, judge)
+	if err == nil && l.how.Adds && selector != "" {
+		l.takeAll(ctx, group) // what was not selected
 	}
+	return err
+}
+
+// takeAll takes the finalizer off what carries it, as the graph has it: what has changed since is
+// left alone.
+func (l *look) takeAll(ctx context.Context, group *errgroup.Group) {
 	for _, v := range l.carrying {
-		object, m, err := l.lister.Get(ctx, l.gvr, v.Namespace, v.Name, l.how.Full)
-		if err == nil {
-			err = left(object, m)
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("read %s: %w", v.Ref, err)
-		}
+		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
+			return l.writer.Take(ctx, l.gvr, metaOf(v))
+		})
 	}
-	return nil
 }
 
 // metaOf returns the known metadata of an object that no policy wants to carry the finalizer any
