@@ -127,7 +127,7 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 		}
 		return l.object(ctx, group, object, m)
 	}
-	err := l.lister.EachOf(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, judge)
+	err := l.lister.Each(ctx, l.gvr, metav1.NamespaceAll, selector, l.how.Full, judge)
 	if err == nil && l.how.Adds && selector != "" {
 		l.takeAll(ctx, group) // what was not selected
 	}

@@ -37,7 +37,7 @@ func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		for namespace, want := range map[string]int{"": 2*page + 10, "ns1": page + 5, "none": 0} {
 			seen := map[string]bool{}
-			err := l.Each(t.Context(), configMaps, namespace, full, func(object map[string]any, m *metav1.ObjectMeta) error {
+			err := l.Each(t.Context(), configMaps, namespace, "", full, func(object map[string]any, m *metav1.ObjectMeta) error {
 				seen[m.Namespace+"/"+m.Name] = true
 				if _, has := object["data"]; has != full {
 					t.Errorf("whole=%t: data is there: %t", full, has)
@@ -53,7 +53,7 @@ func TestEveryObjectIsSeenPageByPage(t *testing.T) {
 		}
 	}
 	seen := 0
-	if err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
+	if err := l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { seen++; return nil }); err != nil || seen != 2*page+10 {
 		t.Errorf("saw %d, %v", seen, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestOnePageIsReadAhead(t *testing.T) {
 		api.Intercept(func(apitest.Request) *apitest.Reply { pages.Add(1); return nil })
 		var read []int32
 		seen := 0
-		if err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error {
+		if err := l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error {
 			if seen++; seen%page == 1 {
 				synctest.Wait()
 				read = append(read, pages.Load())
@@ -79,7 +79,7 @@ func TestOnePageIsReadAhead(t *testing.T) {
 			t.Errorf("pages read when the first of each is used (-want +got):\n%s", diff)
 		}
 		err := errors.New("enough")
-		if got := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return err }); !errors.Is(got, err) {
+		if got := l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { return err }); !errors.Is(got, err) {
 			t.Errorf("error %v", got)
 		}
 	})
@@ -105,7 +105,7 @@ func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 	seen := 0
 	count := func(map[string]any, *metav1.ObjectMeta) error { seen++; return nil }
 	for _, whole := range []bool{false, true} {
-		if err := through.Each(t.Context(), configMaps, "", whole, count); err != nil {
+		if err := through.Each(t.Context(), configMaps, "", "", whole, count); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := through.Get(t.Context(), configMaps, "ns0", "c0000", whole); err != nil {
@@ -115,10 +115,10 @@ func TestEachRequestIsMadeWhenItIsSent(t *testing.T) {
 	if diff := cmp.Diff(want, sent); diff != "" || seen != 2*(2*page+10) || int(asked.Load()) != len(want) {
 		t.Errorf("%d objects by %d requests (-want +got):\n%s", seen, asked.Load(), diff)
 	}
-	if err := through.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil }); !errors.Is(err, later) {
+	if err := through.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil }); !errors.Is(err, later) {
 		t.Errorf("error %v", err)
 	}
-	if err := through.Each(t.Context(), configMaps, "", true, count); !errors.Is(err, later) || int(asked.Load()) != len(want) {
+	if err := through.Each(t.Context(), configMaps, "", "", true, count); !errors.Is(err, later) || int(asked.Load()) != len(want) {
 		t.Errorf("error %v after %d requests", err, asked.Load())
 	}
 }
@@ -134,7 +134,7 @@ func TestListThatIsTooOldIsAnError(t *testing.T) {
 			}
 			return apitest.Refuse(410, "Expired", "too old")
 		})
-		err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
+		err := l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
 		if !apierrors.IsResourceExpired(err) || err.Error() != "list configmaps: too old" {
 			t.Errorf("page %d: error %v", page+1, err)
 		}
@@ -146,10 +146,10 @@ func TestListEndsWithTheFirstError(t *testing.T) {
 	stop := errors.New("enough")
 	for name, each := range map[string]func(func() error) error{
 		"whole": func(f func() error) error {
-			return l.Each(t.Context(), configMaps, "", true, func(map[string]any, *metav1.ObjectMeta) error { return f() })
+			return l.Each(t.Context(), configMaps, "", "", true, func(map[string]any, *metav1.ObjectMeta) error { return f() })
 		},
 		"metadata": func(f func() error) error {
-			return l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return f() })
+			return l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { return f() })
 		},
 	} {
 		seen := 0
@@ -197,7 +197,7 @@ func TestAListWithoutAnEndIsAnError(t *testing.T) {
 			}
 			return &apitest.Reply{Code: 200, Body: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": map[string]any{"continue": fmt.Sprint(n)}, "items": items}}
 		})
-		err := l.Each(t.Context(), configMaps, "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
+		err := l.Each(t.Context(), configMaps, "", "", false, func(map[string]any, *metav1.ObjectMeta) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "bring nothing new") {
 			t.Errorf("%s: %v, after %d pages", name, err, pages.Load())
 		}

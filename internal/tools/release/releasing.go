@@ -115,7 +115,7 @@ func (w *releasing) pass(ctx context.Context, resources []graph.Resource, n int)
 		lists.Go(func() error {
 			k := &kindPass{releasing: w, gvr: res.GroupResource().WithVersion(res.Version), pass: n}
 			w.clear(res.GroupResource())
-			err := w.lister.Each(ctx, k.gvr, metav1.NamespaceAll, false, func(_ map[string]any, m *metav1.ObjectMeta) error {
+			err := w.lister.Each(ctx, k.gvr, metav1.NamespaceAll, "", false, func(_ map[string]any, m *metav1.ObjectMeta) error {
 				k.object(ctx, m, &patches)
 				return ctx.Err()
 			})
