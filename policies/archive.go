@@ -49,7 +49,7 @@ func (c *compiled) archives() *Archiving {
 // finalizer holds the object until it is recorded, so this applies to the same resources as a
 // brake.
 func (s *Set) archiving(q *Question, ask *evaluator) *compiled {
-	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+	if !s.mayHold(q, brakes) {
 		return nil
 	}
 	for i, c := range ask.policies {

@@ -41,7 +41,7 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 	}
 	ask := s.askDeletions(q, &v)
 	way := s.propagationOf(q, ask)
-	d.AsksCollector = q.Collector == CollectorUnknown && (way.losesKept(q) || way.trial != nil && way.trial.losesKept(q))
+	d.AsksCollector = q.Collector == CollectorUnknown && way.losesKept(q)
 	var brake *compiled
 	if object(q.NamespaceObject).terminating() {
 		// All of the namespace goes, and a refusal would only be in the way, but for what is
@@ -53,9 +53,6 @@ func (s *Set) decideDelete(q *Question, d *Decision) {
 			v.add(way.by, *f, way.by.actions)
 		}
 		s.allowedToSome(q, way, ask)
-		if way.trial != nil {
-			way.trial.tell(q, way, &v)
-		}
 		s.protect(q, way, ask)
 		var asks bool
 		brake, asks = s.brake(q, way, ask)
@@ -105,8 +102,6 @@ type propagation struct {
 	policy    v1beta1.PropagationPolicy
 	// chosen: the request asked for the propagation, so it must be allowed.
 	chosen bool
-	// trial is the propagation under the policy on trial that would come first.
-	trial *propagation
 }
 
 func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
@@ -126,20 +121,15 @@ func (s *Set) propagationOf(q *Question, ask *evaluator) propagation {
 		}
 	}
 	w.policy = w.byDefault
-	by, trial := s.propagating(q, ask, true)
-	if trial != nil {
-		t := w.under(trial)
-		w.trial = &t
+	if by := s.propagating(q, ask); by != nil {
+		return w.under(by)
 	}
-	if by == nil {
-		return w
-	}
-	return w.under(by)
+	return w
 }
 
 // under returns how the deletion is carried out if a policy's propagation holds.
 func (w propagation) under(by *compiled) propagation {
-	w.by = by
+	w.by, w.chosen = by, false
 	def := by.deletion.propagation.Default
 	if (w.asked == "" || w.asked == v1beta1.Background) && def != "" {
 		w.policy = def
@@ -147,25 +137,6 @@ func (w propagation) under(by *compiled) propagation {
 		w.chosen = true
 	}
 	return w
-}
-
-// tell reports what a policy on trial would change about a deletion.
-func (w propagation) tell(q *Question, now propagation, v *verdict) {
-	if f := w.notAllowed(q); f != nil {
-		v.add(w.by, *f, w.by.actions)
-		return
-	}
-	f := finding{code: 403}
-	switch {
-	case w.policy != now.policy:
-		f.text = fmt.Sprintf("%s would be deleted with propagation %s, not %s", q.what(), w.policy, now.policy)
-	case w.needsFinalizer() && !now.needsFinalizer():
-		f.text = fmt.Sprintf("%s would be deleted with propagation %s, and its dependents as the policy says", q.what(),
-			w.policy)
-	default:
-		return
-	}
-	v.add(w.by, f, w.by.actions)
 }
 
 // notPropagated are the resources to which propagation does not apply. Weir enforces a propagation
@@ -208,41 +179,46 @@ func propagates(gr schema.GroupResource) bool {
 }
 
 // propagating returns the policy whose propagation holds, the first that matches; nil if there is
-// none. With trials it also returns the first policy on trial, if that comes before.
-func (s *Set) propagating(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
-	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
-		return nil, nil
+// none.
+func (s *Set) propagating(q *Question, ask *evaluator) *compiled {
+	if !s.mayHold(q, propagates) {
+		return nil
 	}
 	for i, c := range ask.policies {
-		switch {
-		case c.deletion.propagation == nil || c.asksWho():
-		case c.onTrial():
-			if trials && trial == nil && ask.matches(i) {
-				trial = c.declared(q.judged())
-			}
-		case ask.matches(i):
-			return c.declared(q.judged()), trial
+		if c.deletion.propagation != nil && !c.asksWho() && !c.onTrial() && ask.matches(i) {
+			return c.declared(q.judged())
 		}
 	}
-	return nil, trial
+	return nil
+}
+
+// mayHold reports whether Weir's finalizer may hold the object: one of a resource that it applies to,
+// and not in Weir's own namespace.
+func (s *Set) mayHold(q *Question, applies func(schema.GroupResource) bool) bool {
+	return applies(q.Resource.GroupResource()) && (s.own == "" || q.Namespace != s.own)
 }
 
 // asksWho reports whether a match of the policy depends on the request. What it allows then holds
 // beside the propagation of another policy, for which the object is prepared.
 func (c *compiled) asksWho() bool { return c.forSome() || c.asksHow }
 
-// allowedToSome checks a deletion against what each of those policies allows.
+// allowedToSome checks a deletion against what policies allow whose propagation does not hold: of
+// those for some requests, and of those on trial.
 func (s *Set) allowedToSome(q *Question, w propagation, ask *evaluator) {
-	if !propagates(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
+	if !s.mayHold(q, propagates) {
 		return
 	}
-	w.chosen = true
 	for i, c := range ask.policies {
-		if c.deletion.propagation == nil || !c.asksWho() || !q.Part.has(c) || c.deletion.allows(w.policy) || !ask.matches(i) {
+		if c.deletion.propagation == nil || !c.asksWho() && !c.onTrial() || !q.Part.has(c) {
 			continue
 		}
-		w.by = c
-		if f := w.notAllowed(q); f != nil {
+		at := w
+		at.by, at.chosen = c, true
+		if !c.asksWho() { // as if it were in force
+			at.policy = w.byDefault
+			at = at.under(c.declared(q.judged()))
+		}
+		if f := at.notAllowed(q); f != nil && ask.matches(i) {
 			ask.v.add(c, *f, c.actions)
 		}
 	}

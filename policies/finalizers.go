@@ -172,12 +172,12 @@ func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 	v := verdict{set: s, q: &q}
 	asDelete := q.asDelete()
 	ask := s.askDeletions(asDelete, &v)
-	if by, _ := s.propagating(asDelete, ask, false); by != nil {
+	if by := s.propagating(asDelete, ask); by != nil {
 		if w := by.wanted(q.Resource.GroupResource()); w.By != "" {
 			return w, v.errors
 		}
 	}
-	if by, _ := s.braking(asDelete, ask, false); by != nil {
+	if by := s.braking(asDelete, ask); by != nil {
 		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
 	}
 	if by := s.archiving(asDelete, ask); by != nil {
@@ -325,8 +325,7 @@ func (s *Set) Enforce(q Question) Enforcement {
 	q.Part = "" // all policies decide what an object carries
 	v := verdict{set: s, q: &q}
 	ask := s.askDeletions(&q, &v)
-	by, _ := s.propagating(&q, ask, false)
-	brake, _ := s.braking(&q, ask, false)
+	by, brake := s.propagating(&q, ask), s.braking(&q, ask)
 	out := Enforcement{Propagation: finalizerAsks(q.judged()), Errors: v.errors, Undecided: len(v.refused) > 0}
 	if brake != nil && !object(q.NamespaceObject).terminating() {
 		out.Limit = &Limit{int(*brake.deletion.brake), brake.key.Name}

@@ -22,54 +22,27 @@ type Limit struct {
 	By   string
 }
 
-// braking returns the matching policy with the least limit; nil if there is none. With trials,
-// trial is the one with the least limit among those on trial, if that is less still.
-func (s *Set) braking(q *Question, ask *evaluator, trials bool) (by, trial *compiled) {
-	if !brakes(q.Resource.GroupResource()) || s.own != "" && q.Namespace == s.own {
-		return nil, nil
+// braking returns the matching policy with the least limit; nil if there is none.
+func (s *Set) braking(q *Question, ask *evaluator) (by *compiled) {
+	if !s.mayHold(q, brakes) {
+		return nil
 	}
 	for i, c := range ask.policies {
-		if c.deletion.brake == nil || c.onTrial() && !trials {
-			continue
-		}
-		least := &by
-		if c.onTrial() {
-			least = &trial
-		}
-		if (*least == nil || *c.deletion.brake < *(*least).deletion.brake) && ask.matches(i) {
-			*least = c
+		if c.deletion.brake != nil && !c.onTrial() && (by == nil || *c.deletion.brake < *by.deletion.brake) && ask.matches(i) {
+			by = c
 		}
 	}
-	if by != nil && trial != nil && *by.deletion.brake <= *trial.deletion.brake {
-		trial = nil
-	}
-	return by, trial
+	return by
 }
 
 // brake returns the policy that may hold a deletion, and tells the user if it will: no client waits
 // for a person's decision. It refuses only what nothing could hold.
 func (s *Set) brake(q *Question, w propagation, ask *evaluator) (by *compiled, asksCollector bool) {
-	if w.policy == v1beta1.Orphan {
+	by = s.braking(q, ask)
+	if by == nil || w.policy == v1beta1.Orphan || !q.Part.has(by) {
 		return nil, false
 	}
-	by, trial := s.braking(q, ask, true)
-	if by == nil && trial == nil {
-		return nil, false
-	}
-	accepted := 0
-	for _, c := range []*compiled{by, trial} {
-		if c != nil {
-			accepted = max(accepted, int(*c.deletion.brake))
-		}
-	}
-	also, unknown := alsoDeleted(q, w, accepted)
-	if trial != nil && q.Part.has(trial) && also.Total() > int(*trial.deletion.brake) {
-		ask.v.add(trial, finding{code: 403, text: fmt.Sprintf("%s would be held until a person decides: %s", q.what(),
-			trial.exceeds(ask.v, also))}, trial.actions)
-	}
-	if by == nil || !q.Part.has(by) {
-		return nil, false
-	}
+	also, unknown := alsoDeleted(q, w, int(*by.deletion.brake))
 	exceeds := also.Total() > int(*by.deletion.brake)
 	switch {
 	case w.beginsAtOnce(q) && exceeds:

@@ -63,17 +63,19 @@ func TestTrialIsAskedUnderIgnore(t *testing.T) {
 	}
 }
 
-// Propagation on trial says what it would change, and changes nothing.
+// Propagation on trial says what it would refuse, and changes nothing.
 func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 	for name, c := range map[string]struct{ trial, others, asks, says string }{
-		"another way":             {"propagation: {default: Foreground}", "", "", `deployments.apps "web" in namespace "shop" would be deleted with propagation Foreground, not Background (DeletionPolicy "trial")`},
+		"another way":             {"propagation: {default: Foreground}", "", "", ""},
 		"the same way":            {"propagation: {default: Foreground}", "", "Foreground", ""},
-		"dependents":              {"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}", "", "", "would be deleted with propagation Background, and its dependents as the policy says"},
-		"in place of another":     {"propagation: {default: Orphan}, priority: 7", delpol("real", "propagation: {default: Foreground}"), "", "would be deleted with propagation Orphan, not Foreground"},
+		"dependents":              {"propagation: {dependents: [{apiGroups: [''], resources: [pods], action: Orphan}]}", "", "", ""},
+		"in place of another":     {"propagation: {default: Orphan}, priority: 7", delpol("real", "propagation: {default: Foreground}"), "", ""},
 		"behind another":          {"propagation: {default: Orphan}, priority: -7", delpol("real", "propagation: {default: Foreground}"), "", ""},
 		"as another has it":       {"propagation: {default: Foreground}, priority: 7", delpol("real", "propagation: {default: Foreground}"), "", ""},
+		"by its own default":      {"propagation: {default: Foreground, allowed: [Foreground]}", "", "Background", ""},
+		"by what another makes":   {"propagation: {default: Orphan, allowed: [Orphan]}", delpol("real", "propagation: {default: Foreground}"), "", ""},
 		"what may not be asked":   {"propagation: {default: Foreground, allowed: [Foreground]}", "", "Orphan", "may not be deleted with propagation policy Orphan: allowed is Foreground"},
-		"it fails, under Fail":    {"propagation: {default: Foreground}, failurePolicy: Fail, match: oldObject.metadata.none == 1", "", "", "cannot be judged"},
+		"it fails, under Fail":    {"propagation: {default: Foreground}, failurePolicy: Fail, match: oldObject.metadata.none == 1", "", "", ""},
 		"it fails, beside others": {"propagation: {default: Orphan}, priority: 7, match: oldObject.metadata.none == 1", delpol("real", "propagation: {default: Foreground}"), "", ""},
 	} {
 		rest, condition, failing := strings.Cut(c.trial, ", match: ")
