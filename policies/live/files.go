@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ func ReadDir(dir string) ([]policies.Source, []policies.Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sources, problems := parse(files)
+	sources, problems, _ := parse(files, nil)
 	return sources, problems, nil
 }
 
@@ -59,18 +58,10 @@ func contents(dir string) ([]file, error) {
 	return out, nil
 }
 
-func parse(files []file) (sources []policies.Source, problems []policies.Problem) {
-	for _, f := range files {
-		s, p := policies.Parse(f.name, f.data)
-		sources, problems = append(sources, s...), append(problems, p...)
-	}
-	return sources, problems
-}
-
-// parseKeeping is parse for files that change. A file that is no longer valid, probably a slip of
-// an edit, keeps its earlier policies, which are likely meant to hold. nowGood are the valid files,
-// and the earlier versions of those that are not.
-func parseKeeping(
+// parse parses files. One that is no longer valid, probably a slip of an edit, keeps its policies in
+// good, which are likely meant to hold. nowGood are the valid files, and the earlier versions of
+// those that are not.
+func parse(
 	files []file, good map[string][]policies.Source,
 ) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
 	nowGood = map[string][]policies.Source{}
@@ -91,13 +82,8 @@ func parseKeeping(
 	return sources, problems, nowGood
 }
 
-func digest(files []file) []byte {
-	h := sha256.New()
-	for _, f := range files {
-		fmt.Fprintf(h, "%q %d\n", f.name, len(f.data))
-		h.Write(f.data)
-	}
-	return h.Sum(nil)
+func same(a, b []file) bool {
+	return slices.EqualFunc(a, b, func(x, y file) bool { return x.name == y.name && bytes.Equal(x.data, y.data) })
 }
 
 // followFiles reads the directory now, and every readEvery. A later change is applied once two
@@ -106,9 +92,9 @@ func digest(files []file) []byte {
 func (s *State) followFiles(ctx context.Context) {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
-	var last, seen []byte // digests of what is in force, and of the last read; nil for none
+	var last, seen []file // what is in force, and the last read
 	var good map[string][]policies.Source
-	failing := false
+	first, failing := true, false
 	for {
 		var files []file
 		var err error
@@ -118,17 +104,12 @@ func (s *State) followFiles(ctx context.Context) {
 		if err != nil && !failing {
 			s.options.Log.Info("cannot read policy files: what was read before stays in force", "err", err.Error())
 		}
-		failing = err != nil
-		sum := digest(files)
-		settled := last == nil || bytes.Equal(sum, seen)
-		if seen = sum; err != nil {
-			seen = nil
-		}
-		if err == nil && settled && !bytes.Equal(sum, last) {
-			last = sum
+		settled := first || !failing && same(files, seen)
+		if failing, seen = err != nil, files; err == nil && settled && (first || !same(files, last)) {
+			first, last = false, files
 			var sources []policies.Source
 			var problems []policies.Problem
-			sources, problems, good = parseKeeping(files, good)
+			sources, problems, good = parse(files, good)
 			s.mu.Lock()
 			s.files, s.problems, s.read = sources, problems, true
 			s.mu.Unlock()

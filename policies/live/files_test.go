@@ -214,7 +214,7 @@ func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
 	} {
 		var sources []policies.Source
 		var problems []policies.Problem
-		sources, problems, good = parseKeeping([]file{{"a.yaml", []byte(step.text)}}, good)
+		sources, problems, good = parse([]file{{"a.yaml", []byte(step.text)}}, good)
 		if got := names(sources); got != step.want {
 			t.Errorf("step %d: %q are in force, want %q", i, got, step.want)
 		}
@@ -223,7 +223,7 @@ func TestFileThatMakesNoSenseAnyMoreSaysWhatItSaidBefore(t *testing.T) {
 			t.Errorf("step %d: problems %v, want %q", i, problems, step.problem)
 		}
 	}
-	if sources, _, _ := parseKeeping(nil, good); len(sources) != 0 {
+	if sources, _, _ := parse(nil, good); len(sources) != 0 {
 		t.Errorf("a file that is gone still says %s", names(sources))
 	}
 }
