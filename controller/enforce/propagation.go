@@ -64,7 +64,8 @@ type propagator struct {
 	waiting int // held objects that are not ruled
 }
 
-// holding is what is known of a terminating object that carries Weir's finalizer.
+// holding is what is known of a terminating object that carries Weir's finalizer. Only seen has a
+// lock: one worker has the object at a time.
 type holding struct {
 	seen  *metav1.PartialObjectMetadata // as the watch showed it last; nil: not all of its metadata has been seen
 	ruled bool                          // the graph knows its propagation
@@ -190,7 +191,10 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	if s.policies.Current() != nil {
 		return errWaits // policies of a history that went back must not be carried out
 	}
-	object, m, err := s.read(ctx, v)
+	s.mu.Lock()
+	h := s.holdLocked(uid)
+	s.mu.Unlock()
+	object, m, err := s.read(ctx, v, h)
 	if err != nil {
 		return err
 	}
@@ -206,12 +210,11 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	enforcement := s.policies.Set().Enforce(policies.Stored(gvk, v.Kind.WithVersion(gvk.Version), object, namespace))
 	state := deletionState{enforcement: enforcement, finalizers: m.Finalizers, unlisted: s.store.Incomplete(uid),
 		collects: s.collects}
-	before := s.known(uid)
-	state.given, state.late = before.given, before.late
+	state.given, state.late = h.given, h.late
 	if enforcement.KeepsSome() || state.late {
 		state.dependents = s.store.Dependents(uid)
 	}
-	if s.unshown(v.Ref, enforcement, &state) {
+	if s.unshown(v.Ref, h, enforcement, &state) {
 		return errWaits
 	}
 	s.limit(v.Ref, enforcement, &state)
@@ -223,22 +226,17 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 	state.alone = !state.referred && state.unlisted == ""
 	step := nextStep(state)
 	s.log.V(1).Info("enforcing propagation", "object", v.String(), "uid", uid, "step", step.why)
-	return s.carryOut(ctx, v, m, enforcement.Propagation, step)
+	return s.carryOut(ctx, v, h, m, enforcement.Propagation, step)
 }
 
 // unshown reports whether an object is about to go that keeps dependents, or is recorded with them,
 // while a dependent may have been written before its deletion that no watch has shown.
-func (s *propagator) unshown(o graph.Ref, e policies.Enforcement, state *deletionState) bool {
+func (s *propagator) unshown(o graph.Ref, h *holding, e policies.Enforcement, state *deletionState) bool {
 	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome() || e.Archive != nil
 	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
 		return false
 	}
-	s.mu.Lock()
-	h := s.holdLocked(o.UID)
-	s.mu.Unlock()
-	if !h.shown { // one worker has the object at a time
-		h.shown = s.shown(o)
-	}
+	h.shown = h.shown || s.shown(o)
 	return !h.shown
 }
 
@@ -271,11 +269,13 @@ func (s *propagator) requeue(uid types.UID) {
 
 // read returns the object as the watch showed it last. It is read live if policies look at more
 // than metadata, or not all metadata was seen. It returns nil if the object is gone.
-func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *metav1.PartialObjectMetadata, error) {
+func (s *propagator) read(ctx context.Context, v graph.View, h *holding) (map[string]any,
+	*metav1.PartialObjectMetadata, error) {
 	_, full := s.policies.Set().AddsFinalizer(v.Kind)
 	var object map[string]any
-	m := s.known(v.UID).seen
-	var err error
+	s.mu.Lock()
+	m, err := h.seen, error(nil)
+	s.mu.Unlock()
 	switch {
 	case full:
 		object, m, err = s.requester.GetFull(ctx, v.Ref)
@@ -288,29 +288,18 @@ func (s *propagator) read(ctx context.Context, v graph.View) (map[string]any, *m
 		}
 		return nil, nil, fmt.Errorf("read %s: %w", v.Ref, err)
 	}
-	s.hold(v.UID, m)
+	s.saw(h, m)
 	if object == nil {
 		object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	}
 	return object, m, err
 }
 
-// known returns what is known of a deletion.
-func (s *propagator) known(uid types.UID) holding {
+// saw remembers what was read of an object, unless the watch has shown a later state meanwhile. With
+// nil the object is read again.
+func (s *propagator) saw(h *holding, m *metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.held[uid]; h != nil {
-		return *h
-	}
-	return holding{}
-}
-
-// hold remembers what was read of an object, unless the watch has shown a later state meanwhile.
-// With nil the object is read again.
-func (s *propagator) hold(uid types.UID, m *metav1.PartialObjectMetadata) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.holdLocked(uid)
 	if m == nil || h.seen == nil || graph.VersionNumber(h.seen.ResourceVersion) < graph.VersionNumber(m.ResourceVersion) {
 		h.seen = m
 	}

@@ -14,43 +14,37 @@ import (
 )
 
 // carryOut carries out a step of the deletion of an object.
-func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.PartialObjectMetadata,
+func (s *propagator) carryOut(ctx context.Context, v graph.View, h *holding, m *metav1.PartialObjectMetadata,
 	want v1beta1.PropagationPolicy, step deletionStep) error {
 	log := s.log.WithValues("object", v.String(), "uid", v.UID, "why", step.why)
 	ref := v.Ref
 	ref.ResourceVersion = m.ResourceVersion
 	switch {
 	case step.wait:
-		if step.late {
-			s.mu.Lock()
-			s.holdLocked(v.UID).late = true
-			s.mu.Unlock()
-		}
-		s.rule(ref, "") // an earlier ruling no longer counts
+		h.late = h.late || step.late
+		s.rule(ref, h, "") // an earlier ruling no longer counts
 		if !step.soon {
 			s.reporter.OnHold(v.Ref, step.why)
 		}
 		return errWaits
 	case len(step.release) > 0:
-		s.rule(ref, "")
+		s.rule(ref, h, "")
 		if err := s.release(ctx, v, step); err != nil {
 			return err
 		}
 		return errChanged // the rest is another step
 	case s.collects && step.propagation != metav1.DeletePropagationOrphan:
-		s.rule(ref, want)
+		s.rule(ref, h, want)
 		log.Info("propagation enforced", "propagation", want)
 		return nil
 	case step.propagation != "":
 		err := s.requester.Delete(ctx, ref, step.propagation)
 		if err != nil {
-			return s.after(graph.Action{Verb: graph.Delete, Object: ref, Propagation: step.propagation,
+			return s.after(h, graph.Action{Verb: graph.Delete, Object: ref, Propagation: step.propagation,
 				Why: step.why}, err)
 		}
-		s.mu.Lock()
-		s.holdLocked(v.UID).given = true
-		s.mu.Unlock()
-		s.rule(ref, want) // it goes on as the API server has it; both finalizers are removed at once
+		h.given = true
+		s.rule(ref, h, want) // it goes on as the API server has it; both finalizers are removed at once
 		log.Info("propagation enforced", "propagation", step.propagation)
 		return nil // the watch shows it
 	}
@@ -61,7 +55,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 		}),
 	}
 	if err := s.requester.Patch(ctx, a, ref.ResourceVersion); err != nil {
-		return s.after(a, err)
+		return s.after(h, a, err)
 	}
 	s.forget(v.UID)
 	s.metrics.enforced.WithLabelValues("done").Inc()
@@ -71,10 +65,10 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, m *metav1.Parti
 
 // after returns the error of a failed request. If the object has changed, that is errChanged, and
 // the object is read again.
-func (s *propagator) after(a graph.Action, err error) error {
+func (s *propagator) after(h *holding, a graph.Action, err error) error {
 	switch o := request.OutcomeAbout(a.Object, err); o {
 	case request.Stale, request.Gone:
-		s.hold(a.Object.UID, nil)
+		s.saw(h, nil)
 		return errChanged
 	case request.Refused, request.Failed:
 		s.reporter.Refused(a, o, err, s.queue.NumRequeues(a.Object.UID))
@@ -84,7 +78,7 @@ func (s *propagator) after(a graph.Action, err error) error {
 }
 
 // rule tells the graph how a deletion goes on, if this process collects; "" holds the object.
-func (s *propagator) rule(ref graph.Ref, p v1beta1.PropagationPolicy) {
+func (s *propagator) rule(ref graph.Ref, h *holding, p v1beta1.PropagationPolicy) {
 	if !s.collects {
 		return
 	}
@@ -92,7 +86,7 @@ func (s *propagator) rule(ref graph.Ref, p v1beta1.PropagationPolicy) {
 		Propagation: metav1.DeletionPropagation(p)})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.held[ref.UID]; h != nil && h.ruled != (p != "") {
+	if s.held[ref.UID] == h && h.ruled != (p != "") {
 		if h.ruled = !h.ruled; h.ruled {
 			s.waiting--
 			s.metrics.enforced.WithLabelValues("done").Inc()
