@@ -115,7 +115,4 @@ func TestPolicyFileWithoutAPIGroupsIsToldOfLikeAnyOther(t *testing.T) {
 	if diff := cmp.Diff(want, written()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if c, _ := secrets.resolved([]policies.Name{{Field: "f", Resource: "gizmos"}}, 0); c.Status != metav1.ConditionTrue {
-		t.Errorf("a name in no group: %s %s", c.Status, c.Message)
-	}
 }

@@ -168,50 +168,46 @@ func statusPatch(uid types.UID, have, want anyStatus) ([]byte, error) {
 
 // say sets what is known in a status. What is not known stays as it was.
 func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
-	set := func(c metav1.Condition) { meta.SetStatusCondition(&want.Conditions, c) }
-	asked := f.reached
-	if s.Policy.Kind == "DrainPolicy" {
-		asked = f.order.kept(f.reached)
+	set := func(of string, r reach) {
+		if r.status != "" {
+			meta.SetStatusCondition(&want.Conditions, metav1.Condition{Type: of, ObservedGeneration: generation,
+				Status: r.status, Reason: r.reason, Message: r.message})
+		}
 	}
-	enforced, tried := enforced(s, asked, generation)
-	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); !tried && c != nil {
-		enforced = *c
-	}
-	set(holds(s, enforced, f.judged[s.Policy], generation))
-	set(valid(s, generation))
-	t, known := f.counted.tallies[s.Policy]
+	enforced := f.reached
 	switch {
-	case !s.Ready: // the last counts stay
-		if meta.FindStatusCondition(want.Conditions, v1beta1.ConditionBackFilled) != nil {
-			set(backFilled(s, f.counted, generation))
-		}
-	case s.Propagates && (t.wanted > 0 || f.counted.done):
-		if !s.Uncounted {
-			want.Matched, want.WithFinalizer = &t.wanted, &t.carrying
-		}
-		set(backFilled(s, f.counted, generation))
-	case s.Brakes && f.counted.done:
-		set(backFilled(s, f.counted, generation))
+	case !s.Ready:
+		enforced = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
+	case s.Policy.Kind == "DrainPolicy":
+		enforced = f.order.kept(f.reached)
 	}
-	want.withdraw(s)
-	if known && f.counted.complete && !t.unknown && !s.Propagates && !s.Uncounted {
-		want.Matched = &t.matched
+	last := enforced
+	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); last.status == "" && c != nil &&
+		c.ObservedGeneration >= generation {
+		last = reach{c.Status, c.Reason, c.Message}
 	}
-	if c, known := f.serves.resolved(s.Names, generation); known {
-		set(c)
+	set(v1beta1.ConditionReady, holds(s, last, f.judged[s.Policy]))
+	valid := reach{metav1.ConditionTrue, v1beta1.ReasonCompiled, "the policy can be judged as it is written"}
+	if !s.Ready {
+		valid = reach{metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message}
 	}
-	if tried {
-		set(enforced)
+	set(v1beta1.ConditionValid, valid)
+	want.count(s, f.counted)
+	filled := s.Propagates && (f.counted.tallies[s.Policy].wanted > 0 || f.counted.done) || s.Brakes && f.counted.done
+	if !s.Ready { // the last counts stay
+		filled = meta.FindStatusCondition(want.Conditions, v1beta1.ConditionBackFilled) != nil
 	}
-	if r, known := f.judged[s.Policy]; known {
-		set(metav1.Condition{Type: v1beta1.ConditionInProcess, ObservedGeneration: generation,
-			Status: r.status, Reason: r.reason, Message: r.message})
+	if filled {
+		set(v1beta1.ConditionBackFilled, backFilled(s, f.counted))
 	}
+	set(v1beta1.ConditionResolved, f.serves.resolved(s.Names))
+	set(v1beta1.ConditionEnforced, enforced)
+	set(v1beta1.ConditionInProcess, f.judged[s.Policy])
 }
 
-// withdraw removes what the policy no longer asks for. What a policy asks for that cannot be
-// compiled is not known.
-func (want *anyStatus) withdraw(s policies.Status) {
+// count sets what was counted, and removes what the policy no longer asks for. What a policy asks for
+// that cannot be compiled is not known.
+func (want *anyStatus) count(s policies.Status, now counted) {
 	if !s.Ready {
 		return
 	}
@@ -223,6 +219,14 @@ func (want *anyStatus) withdraw(s policies.Status) {
 		if !s.Brakes {
 			meta.RemoveStatusCondition(&want.Conditions, v1beta1.ConditionBackFilled)
 		}
+	}
+	t, known := now.tallies[s.Policy]
+	switch {
+	case s.Uncounted:
+	case s.Propagates && (t.wanted > 0 || now.done):
+		want.Matched, want.WithFinalizer = &t.wanted, &t.carrying
+	case !s.Propagates && known && now.complete && !t.unknown:
+		want.Matched = &t.matched
 	}
 }
 
@@ -242,9 +246,7 @@ func stateOf(s policies.Status) string {
 
 // holds returns the condition Ready, from the condition Enforced and what the API server judges by
 // itself.
-func holds(s policies.Status, enforced metav1.Condition, judged reach, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1beta1.ConditionReady, ObservedGeneration: generation,
-		Status: enforced.Status, Reason: enforced.Reason, Message: enforced.Message}
+func holds(s policies.Status, enforced, judged reach) reach {
 	meanwhile := "requests pass unjudged (failurePolicy Ignore)"
 	if s.FailsClosed {
 		meanwhile = "requests that the policy matches are refused (failurePolicy Fail)"
@@ -255,53 +257,41 @@ func holds(s policies.Status, enforced metav1.Condition, judged reach, generatio
 	case v1beta1.ReasonPartial:
 		meanwhile = "but for what the API server judges by itself (condition InProcess), " + meanwhile
 	}
+	drains := s.Policy.Kind == "DrainPolicy"
 	switch {
 	case !s.Ready:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
-	case c.Status == "" || enforced.ObservedGeneration < generation:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotTried, "it is not known yet whether the "+
-			"policy is enforced"
-	case c.Status == metav1.ConditionTrue:
-		c.Reason, c.Message = v1beta1.ReasonInForce, "the policy is in force"
-		if s.Policy.Kind != "DrainPolicy" {
-			c.Message += "; while Weir does not answer, " + meanwhile
-		}
-	case s.Policy.Kind != "DrainPolicy":
-		c.Message = meanwhile + ": " + c.Message
+		return reach{metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message}
+	case enforced.status == "":
+		return reach{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "it is not known yet whether the policy is enforced"}
+	case enforced.status == metav1.ConditionTrue && drains:
+		return reach{metav1.ConditionTrue, v1beta1.ReasonInForce, "the policy is in force"}
+	case enforced.status == metav1.ConditionTrue:
+		return reach{metav1.ConditionTrue, v1beta1.ReasonInForce, "the policy is in force; while Weir does not answer, " +
+			meanwhile}
+	case !drains:
+		enforced.message = meanwhile + ": " + enforced.message
 	}
-	return c
-}
-
-func valid(s policies.Status, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1beta1.ConditionValid, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the policy can be judged as it is written"}
-	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonInvalid, s.Message
-	}
-	return c
+	return enforced
 }
 
 // notInForce is the message of the other conditions of a policy that cannot be compiled.
 const notInForce = "the policy is not in force: the condition Valid says why"
 
-func backFilled(s policies.Status, now counted, generation int64) metav1.Condition {
-	c := metav1.Condition{Type: v1beta1.ConditionBackFilled, ObservedGeneration: generation,
-		Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDone, Message: "all objects that the policy matches are " +
-			"as it asks"}
+func backFilled(s policies.Status, now counted) reach {
 	switch {
 	case !s.Ready:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1beta1.ReasonNotValid, notInForce
-	case !now.done:
-		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonInProgress
-		c.Message = "the finalizer is being added to objects that existed before"
-		if !s.Uncounted {
-			c.Message += "; status.withFinalizer says how far"
-		}
-		if now.waits != "" {
-			c.Message += ": " + now.waits
-		}
+		return reach{metav1.ConditionUnknown, v1beta1.ReasonNotValid, notInForce}
+	case now.done:
+		return reach{metav1.ConditionTrue, v1beta1.ReasonDone, "all objects that the policy matches are as it asks"}
 	}
-	return c
+	says := "the finalizer is being added to objects that existed before"
+	if !s.Uncounted {
+		says += "; status.withFinalizer says how far"
+	}
+	if now.waits != "" {
+		says += ": " + now.waits
+	}
+	return reach{metav1.ConditionFalse, v1beta1.ReasonInProgress, says}
 }
 
 // notConfigured is the reach of a process that writes no webhook configuration, so that the API
@@ -309,14 +299,3 @@ func backFilled(s policies.Status, now counted, generation int64) metav1.Conditi
 var notConfigured = reach{metav1.ConditionFalse, v1beta1.ReasonNotConfigured,
 	"no webhook configuration asks Weir, and Weir judges nothing: neither --webhook-service nor --webhook-url says " +
 		"where the webhook is"}
-
-// enforced returns the condition Enforced, if anything is known about it.
-func enforced(s policies.Status, r reach, generation int64) (c metav1.Condition, known bool) {
-	c = metav1.Condition{Type: v1beta1.ConditionEnforced, ObservedGeneration: generation}
-	if !s.Ready {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce
-		return c, true
-	}
-	c.Status, c.Reason, c.Message = r.status, r.reason, r.message
-	return c, r.status != ""
-}

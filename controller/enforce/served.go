@@ -41,9 +41,10 @@ const mostNamed = 5
 
 // resolved returns the condition Resolved, if anything is known. What an API may serve that does not
 // answer is not said to be missing.
-func (v served) resolved(names []policies.Name, generation int64) (c metav1.Condition, known bool) {
-	c = metav1.Condition{Type: v1beta1.ConditionResolved, ObservedGeneration: generation, Status: metav1.ConditionTrue,
-		Reason: v1beta1.ReasonServed, Message: "every resource that the policy names is served"}
+func (v served) resolved(names []policies.Name) reach {
+	if v == nil {
+		return reach{}
+	}
 	var missing []string
 	for _, n := range names {
 		if !slices.ContainsFunc(n.Groups, func(g string) bool {
@@ -54,11 +55,11 @@ func (v served) resolved(names []policies.Name, generation int64) (c metav1.Cond
 		}
 	}
 	if len(missing) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.ReasonNotServed
-		c.Message = "no API serves " + some(missing) + ": names are plurals, as kubectl api-resources shows them; if a " +
-			"CustomResourceDefinition is yet to come, the policy holds when it is there"
+		return reach{metav1.ConditionFalse, v1beta1.ReasonNotServed, "no API serves " + some(missing) + ": names are " +
+			"plurals, as kubectl api-resources shows them; if a CustomResourceDefinition is yet to come, the policy holds " +
+			"when it is there"}
 	}
-	return c, v != nil
+	return reach{metav1.ConditionTrue, v1beta1.ReasonServed, "every resource that the policy names is served"}
 }
 
 func some(list []string) string {
