@@ -18,8 +18,8 @@ import (
 //
 // At any other root the search is a courtesy: each protected object is judged at its own delete
 // (Set.guard), whatever is found here. The user who deletes an owner is warned or refused if the
-// answer is cheap; what is not known, or too much, passes. Of a cluster-scoped root nothing is looked
-// at: any user who may edit an object can name it as the owner.
+// answer is cheap; what is not known, or too much, passes. Of a cluster-scoped root nothing is
+// looked at: any user who may edit an object can name it as the owner.
 //
 // The graph knows which objects would go, and which kinds are protected. It has neither labels nor
 // annotations, and a confirmation is an annotation, so the objects are read. The caller reads them,

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// neverNamespaced are cluster-scoped resources of Kubernetes that policies are likely to protect. No
-// namespaced object, Namespace or definition takes one along.
+// neverNamespaced are cluster-scoped resources of Kubernetes that policies are likely to protect.
+// No namespaced object, Namespace or definition takes one along.
 var neverNamespaced = []schema.GroupResource{
 	namespaceResource, {Resource: "nodes"}, {Resource: "persistentvolumes"}, definitions,
 	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},

@@ -192,8 +192,8 @@ func (s *Set) propagating(q *Question, ask *evaluator) *compiled {
 	return nil
 }
 
-// mayHold reports whether Weir's finalizer may hold the object: one of a resource that it applies to,
-// and not in Weir's own namespace.
+// mayHold reports whether Weir's finalizer may hold the object: one of a resource that it applies
+// to, and not in Weir's own namespace.
 func (s *Set) mayHold(q *Question, applies func(schema.GroupResource) bool) bool {
 	return applies(q.Resource.GroupResource()) && (s.own == "" || q.Namespace != s.own)
 }

@@ -28,7 +28,10 @@ func (s *Set) braking(q *Question, ask *evaluator) (by *compiled) {
 		return nil
 	}
 	for i, c := range ask.policies {
-		if c.deletion.brake != nil && !c.onTrial() && (by == nil || *c.deletion.brake < *by.deletion.brake) && ask.matches(i) {
+		if c.deletion.brake == nil || c.onTrial() || by != nil && *c.deletion.brake >= *by.deletion.brake {
+			continue
+		}
+		if ask.matches(i) {
 			by = c
 		}
 	}

@@ -205,8 +205,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	set(v1beta1.ConditionInProcess, f.judged[s.Policy])
 }
 
-// count sets what was counted, and removes what the policy no longer asks for. What a policy asks for
-// that cannot be compiled is not known.
+// count sets what was counted, and removes what the policy no longer asks for. What a policy asks
+// for that cannot be compiled is not known.
 func (want *anyStatus) count(s policies.Status, now counted) {
 	if !s.Ready {
 		return

@@ -295,8 +295,8 @@ func (s *propagator) read(ctx context.Context, v graph.View, h *holding) (map[st
 	return object, m, err
 }
 
-// saw remembers what was read of an object, unless the watch has shown a later state meanwhile. With
-// nil the object is read again.
+// saw remembers what was read of an object, unless the watch has shown a later state meanwhile.
+// With nil the object is read again.
 func (s *propagator) saw(h *holding, m *metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// reach is what a condition of policies says, above all Enforced: whether the API server calls Weir's
-// webhook and gets an answer.
+// reach is what a condition of policies says, above all Enforced: whether the API server calls
+// Weir's webhook and gets an answer.
 type reach struct {
 	status          metav1.ConditionStatus // empty: it was not tried, or need not be
 	reason, message string

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// served holds the resources that discovery found, each also with the group '*', and the groups that
-// did not answer, with the resource '*'; nil before anything is known.
+// served holds the resources that discovery found, each also with the group '*', and the groups
+// that did not answer, with the resource '*'; nil before anything is known.
 type served map[schema.GroupResource]bool
 
 func servedNow(s *follow.Store, undiscovered []string) served {
@@ -39,8 +39,8 @@ func servedNow(s *follow.Store, undiscovered []string) served {
 // mostNamed is how many resources a condition names.
 const mostNamed = 5
 
-// resolved returns the condition Resolved, if anything is known. What an API may serve that does not
-// answer is not said to be missing.
+// resolved returns the condition Resolved, if anything is known. What an API may serve that does
+// not answer is not said to be missing.
 func (v served) resolved(names []policies.Name) reach {
 	if v == nil {
 		return reach{}

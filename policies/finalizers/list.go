@@ -63,11 +63,11 @@ func (l *Lister) ask(
 }
 
 // Each calls f with every object of a resource that a label selector selects in a namespace, or in
-// all if namespace is empty. f gets the whole object, or with full false only its metadata. Each ends
-// early with f's error. A list that expires on the way goes on behind the objects that f has seen,
-// with objects as they are by then; if the API does not offer that, Each ends with an error. It reads
-// the next page while f uses the one before, which may take some time, and holds no more than these
-// two.
+// all if namespace is empty. f gets the whole object, or with full false only its metadata. Each
+// ends early with f's error. A list that expires on the way goes on behind the objects that f has
+// seen, with objects as they are by then; if the API does not offer that, Each ends with an error.
+// It reads the next page while f uses the one before, which may take some time, and holds no more
+// than these two.
 func (l *Lister) Each(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool,
 	f func(object map[string]any, m *metav1.ObjectMeta) error,

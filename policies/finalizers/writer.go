@@ -77,8 +77,8 @@ func (s *Writer) Put(
 
 // Take removes what Put has added, unless the object has changed since it was in m. From a
 // terminating object it removes only Weir's own finalizer: by then the other one says how the
-// deletion goes. From a permission it removes only the finalizer: Put adds nothing there, and the API
-// server may refuse a change that includes an annotation.
+// deletion goes. From a permission it removes only the finalizer: Put adds nothing there, and the
+// API server may refuse a change that includes an annotation.
 func (s *Writer) Take(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta) (Result, error) {
 	gr, change := gvr.GroupResource(), map[string]any{}
 	if _, marked := m.Annotations[v1beta1.ArmedAtAnnotation]; marked && !policies.IsPermission(gr) {

@@ -58,8 +58,8 @@ func contents(dir string) ([]file, error) {
 	return out, nil
 }
 
-// parse parses files. One that is no longer valid, probably a slip of an edit, keeps its policies in
-// good, which are likely meant to hold. nowGood are the valid files, and the earlier versions of
+// parse parses files. One that is no longer valid, probably a slip of an edit, keeps its policies
+// in good, which are likely meant to hold. nowGood are the valid files, and the earlier versions of
 // those that are not.
 func parse(
 	files []file, good map[string][]policies.Source,
