@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,28 +19,25 @@ import (
 // doctorFlags are the flags of weir doctor.
 type doctorFlags struct {
 	clusterFlags
-	mode, namespace, output string
-	try, webhook            bool
+	mode, namespace string
+	webhook         bool
 }
 
 func doctorCommand() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what a cluster allows Weir, which mode fits, and what is missing",
-		Long: `Say what a cluster allows Weir, which mode fits, and what is missing: the version of the API
-server, whether a garbage collector and a namespace controller work, which controller of Weir
-leads, whether the API server asks the webhook (by a dry-run delete of the Lease weir-canary),
-what another installation has left, and which admission policies and webhooks of others let the
-cluster's own collectors through by name, and not Weir. It can be run before Weir is installed,
-and when something is wrong. It changes nothing, except with --try. With --webhook it only finds
-out whether the API server asks the webhook, which helm test does.
+		Short: "Say whether Weir fits the collectors of a cluster, and whether the API server asks its webhook",
+		Long: `Say whether Weir fits the collectors of a cluster, and whether the API server asks its webhook:
+which garbage collector and namespace controller work, whether their deletes are held where they
+are to be, and whether a dry-run delete of the Lease weir-canary comes back refused by the
+webhook. It can be run before Weir is installed, and when something is wrong. It changes nothing.
+With --webhook it only finds out whether the API server asks the webhook, which helm test does.
 
 It fails if there is a problem. What cannot be read is reported as unknown, and is no problem.`,
 		Example: `  weir doctor
-  weir doctor --mode replace --try
-  weir doctor -n weir-system --webhook
-  weir doctor -n weir-system -o json`,
+  weir doctor --mode replace
+  weir doctor -n weir-system --webhook`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := ctrl.SetupSignalHandler()
@@ -57,18 +53,12 @@ func (f *doctorFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.mode, "mode", "", "the mode that is asked about: shadow, companion or replace; default: that of "+
 		"the Deployment weir-controller, else companion")
 	fs.StringVarP(&f.namespace, "namespace", "n", "weir-system", "Weir's namespace")
-	fs.BoolVar(&f.try, "try", false, "find out whether a garbage collector works: create a ConfigMap whose owner "+
-		"never existed, and wait for its end, for 30s at most; then it is deleted")
 	fs.BoolVar(&f.webhook, "webhook", false, "only find out whether the API server asks the webhook, for 30s at most: "+
 		"a dry-run delete of the Lease weir-canary has to come back refused by it; needs the right to delete that Lease")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
 }
 
 func (f *doctorFlags) check() error {
 	var errs []error
-	if f.output != "text" && f.output != "json" {
-		errs = append(errs, fmt.Errorf("--output %q: must be text or json", f.output))
-	}
 	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
 		errs = append(errs, fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode))
 	}
@@ -76,8 +66,8 @@ func (f *doctorFlags) check() error {
 		errs = append(errs, fmt.Errorf("--namespace %q: must be the name of a namespace", f.namespace))
 	}
 	errs = append(errs, checkNamespace("--namespace", f.namespace))
-	if f.webhook && (f.try || f.mode != "" || f.output == "json") {
-		errs = append(errs, errors.New("--webhook finds out one thing: leave --mode, --try and --output out"))
+	if f.webhook && f.mode != "" {
+		errs = append(errs, errors.New("--webhook finds out one thing: leave --mode out"))
 	}
 	return errors.Join(errs...)
 }
@@ -90,8 +80,7 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	info, err := reach(ctx, config)
-	if err != nil {
+	if _, err := reach(ctx, config); err != nil {
 		return err
 	}
 	p, err := newPatient(config, f.namespace)
@@ -101,19 +90,12 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	if f.webhook {
 		return p.printAsked(ctx, out)
 	}
-	facts := p.read(ctx, info, f.mode, f.try)
+	facts := p.read(ctx, f.mode)
 	if ctx.Err() != nil { // facts that were cut off by then are not unknown
 		return errInterrupted
 	}
 	findings := doctor.Examine(facts)
-	if f.output == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(map[string]any{"facts": facts, "findings": findings})
-	} else {
-		err = printFindings(out, findings)
-	}
-	if err != nil {
+	if err := printFindings(out, findings); err != nil {
 		return err
 	}
 	problems := 0
