@@ -31,7 +31,7 @@ IMAGE ?= localhost/weir:$(VERSION)
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated messages picture verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos uninstall churn siege shadow e2e-versions e2e-version
+.PHONY: help build install test test-full measure unit e2e e2e-web e2e-node e2e-kind e2e-cluster e2e-images demo release release-verify release-publish lint generate generated picture verify fuzz sim bench bench-once bench-webhook bench-undo bench-process bench-scale conformance image chart differential chaos uninstall churn siege shadow e2e-versions e2e-version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -250,16 +250,10 @@ fuzz: ## fuzz the graph, the watches, the policy compiler and the webhook: FUZZ_
 	  done; \
 	done
 
-generate: ## write what is generated: the references of commands, metrics, values and the API, deep copies, CRDs, the chart's copies
+generate: ## write what is generated: the references of commands, metrics and the API, deep copies, CRDs, the chart's copies
 	$(GO) generate ./...
 	cp policies/crds/*.yaml charts/weir/files/crds/
 	cp policies/*.yaml charts/weir/files/policies/
-	cd charts && $(GO) run ./values weir/values.yaml ../docs/values.md
-
-# The packages that are linked into weir and kubectl-weir, alerts, and what the chart refuses.
-messages: ## all that users may be told, one text a line, for a person to read
-	@$(GO) run ./cmd/messages $$($(GO) list -deps -f '{{with .Module}}{{if .Main}}{{$$.Dir}}{{end}}{{end}}' . ./cmd/kubectl-weir) \
-	  charts/weir/files/alerts.yaml $$(git ls-files charts/weir/templates) | sed 's|^$(CURDIR)/||'
 
 picture: ## docs/plan.svg: a plan, as a terminal shows it
 	@ansi=$$(mktemp); trap 'rm -f "$$ansi"' EXIT; set -e; \
@@ -277,8 +271,7 @@ verify: ## formatting, module files, generated files
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir "$$dir/reference" && $(GO) run ./cmd/reference "$$dir/reference" && \
-	  diff -r "$$dir/reference" docs/reference && \
-	  (cd charts && $(GO) run ./values weir/values.yaml "$$dir/values.md") && diff "$$dir/values.md" docs/values.md
+	  diff -r "$$dir/reference" docs/reference
 
 # It is not in verify, for which the generators would have to be built.
 generated: ## that what is made of the API's types is as they are

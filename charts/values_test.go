@@ -3,12 +3,12 @@ package charts
 import (
 	"encoding/json"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
 
@@ -32,8 +32,8 @@ func jsonOf(t *testing.T, v any) string {
 	return string(data)
 }
 
-// A value is known to the chart, to the schema and to the documentation, or to none of them.
-func TestValuesSchemaAndDocumentationNameTheSameValues(t *testing.T) {
+// A value is known to the chart and to the schema, or to neither. A comment says what it does.
+func TestValuesAndSchemaNameTheSameValues(t *testing.T) {
 	var values, schema object
 	readAny(t, "weir/values.yaml", &values)
 	readAny(t, "weir/values.schema.json", &schema)
@@ -43,18 +43,44 @@ func TestValuesSchemaAndDocumentationNameTheSameValues(t *testing.T) {
 	if diff := cmp.Diff(known, set); diff != "" {
 		t.Errorf("values.yaml and values.schema.json (-schema +values):\n%s", diff)
 	}
-	doc, err := os.ReadFile("../docs/values.md")
+	var documented []string
+	for _, part := range valuesYAML(t).Content {
+		documented = append(documented, commented(t, schema, schema, part, "")...)
+	}
+	slices.Sort(documented)
+	if diff := cmp.Diff(set, documented); diff != "" {
+		t.Errorf("values with a comment above them (-values +with a comment):\n%s", diff)
+	}
+}
+
+func valuesYAML(t *testing.T) *yamlv3.Node {
+	t.Helper()
+	data, err := os.ReadFile("weir/values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documented []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z0-9.]+)` \\|").FindAllStringSubmatch(string(doc), -1) {
-		documented = append(documented, m[1])
+	var doc yamlv3.Node
+	if err := yamlv3.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
 	}
-	slices.Sort(documented)
-	if diff := cmp.Diff(set, documented); diff != "" { // what a section is, the schema says here, and the style of values.yaml there
-		t.Errorf("values.yaml and docs/values.md, which make generate makes (-values +documented):\n%s", diff)
+	return &doc
+}
+
+// commented returns the values that have a comment right above them. What an empty line separates
+// from a value is about more than it.
+func commented(t *testing.T, root, s object, section *yamlv3.Node, prefix string) []string {
+	t.Helper()
+	var out []string
+	props, _ := resolve(root, s)["properties"].(object)
+	for i := 0; i+1 < len(section.Content); i += 2 {
+		key, value := section.Content[i], section.Content[i+1]
+		if p, known := props[key.Value].(object); known && !leaf(root, p) {
+			out = append(out, commented(t, root, p, value, prefix+key.Value+".")...)
+		} else if paragraphs := strings.Split(key.HeadComment, "\n\n"); paragraphs[len(paragraphs)-1] != "" {
+			out = append(out, prefix+key.Value)
+		}
 	}
+	return out
 }
 
 // resolve follows a reference into $defs.
