@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ func releaseCommand() *cobra.Command {
 		Short: "Remove weir's finalizer from all objects, to uninstall weir or to run without it",
 		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete
 weir's ValidatingAdmissionPolicies and its webhook configurations, then remove the finalizer
-weir.dev/propagation and the annotation weir.dev/armed-at from each object of each kind.
+weir.dev/propagation, and with it the annotation weir.dev/armed-at, from each object of each kind.
 Requests that came before may still store the finalizer, so all objects are looked at once more
 35 s after the webhook configurations were deleted. An object that is being deleted and waits
 for weir then waits for its other finalizers only. Last, delete the Leases and ConfigMaps in
@@ -44,8 +43,7 @@ It can be interrupted and run again at any time. It refuses to begin while a con
 Lease, because that would put the finalizer back. A controller that runs without leader election is
 not noticed: stop it first.
 
-It fails if anything could not be released or looked at, and names it. An annotation that cannot be
-removed is named, and is no failure: it holds nothing. On roles and their bindings it stays.`,
+It fails if anything could not be released or looked at, and names it.`,
 		Example: `  weir release --dry-run
   weir release
   weir release --stop-controller weir-system/weir-controller`,
@@ -112,7 +110,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if err != nil {
 		return err
 	}
-	for _, line := range slices.Concat(done.Failures, done.Marked) {
+	for _, line := range done.Failures {
 		say(progress, "%s", line)
 	}
 	did := "released %d of %s in %s, and deleted %s and %s of weir's own"

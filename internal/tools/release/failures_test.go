@@ -45,7 +45,7 @@ func TestManyFailuresAreCountedAndSomeAreNamed(t *testing.T) {
 		if err != nil || got.Failed != most {
 			t.Fatalf("%d failed, %v", got.Failed, err)
 		}
-		if n := len(got.Failures); n != releaseFailures+2 || !slices.Contains(got.Failures, "and 7 more configmaps") {
+		if n := len(got.Failures); n != releaseFailures+2 || !slices.Contains(got.Failures, "and 7 more objects") {
 			t.Errorf("%d lines, the first is %q", n, got.Failures[0])
 		}
 		if !slices.ContainsFunc(got.Failures, func(f string) bool { return strings.Contains(f, "not the rest") }) {
@@ -83,25 +83,6 @@ func TestRolesKeepNoReleaseFromItsEnd(t *testing.T) {
 		}
 		if left := finalizersOf(api, "roles."+rbac+"/shop/held"); left != nil {
 			t.Errorf("the Role keeps %v", left)
-		}
-	})
-}
-
-// The annotation alone holds nothing: where it cannot be removed, that is told, and is no failure.
-func TestAnAnnotationThatStaysIsToldAndNoFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newAPI(func(r apitest.Request) *apitest.Reply {
-			if r.Method == "PATCH" {
-				return apitest.Refuse(403, "Forbidden", "no")
-			}
-			return nil
-		})
-		api.Put("configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: marked, namespace: shop, annotations: {"+v1beta1.ArmedAtAnnotation+": x}}}")
-		got, err := (&Release{Config: api.Config()}).Run(t.Context())
-		want := Released{Kinds: 3, Looked: 3, Seen: 1, Marked: []string{
-			"configmaps shop/marked keeps the annotation weir.dev/armed-at, which holds nothing: change the finalizers of configmaps shop/marked: no"}}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
 	})
 }

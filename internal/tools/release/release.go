@@ -1,20 +1,24 @@
+// Package release removes Weir's finalizer from all objects, so that Weir can be taken out of a
+// cluster: the work of weir release. It keeps no state; to resume is to start over.
+//
+// Goroutines: one for each kind that is listed and for each patch, joined by Release.Run. One lock
+// guards the counts that it reports.
 package release
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -27,8 +31,13 @@ import (
 // LeaseName is the name of the leader's Lease.
 const LeaseName = "weir-controller"
 
-// releaseTimeout bounds each request of a release: an API that hangs is reported, not waited for.
-const releaseTimeout = time.Minute
+const (
+	// releaseTimeout bounds each request of a release: an API that hangs is reported, not waited for.
+	releaseTimeout = time.Minute
+	// guardedFor is how long an API server may take to notice that the guard of the webhook
+	// configurations is gone: it reloads its policies once a second.
+	guardedFor = 20 * time.Second
+)
 
 // Release removes Weir's finalizer from all objects, so that nothing waits for a Weir that is gone,
 // to uninstall it or in an emergency. It keeps no state: a release that was interrupted starts
@@ -50,7 +59,7 @@ type Release struct {
 	// Found is called with each object that is released, or in a dry run would be, one call at a
 	// time. It may be nil.
 	Found func(string)
-	// Progress is called about every two seconds. It may be nil.
+	// Progress is called when a kind was looked at, about every two seconds. It may be nil.
 	Progress func(Released)
 }
 
@@ -64,218 +73,209 @@ type Released struct {
 	Own            int   // other objects of Weir's own that were found
 	// Failures are, sorted, what could not be released or looked at, and why.
 	Failures []string
-	// Marked are, sorted, the objects that keep the annotation without the finalizer, and why. Only
-	// Weir reads it.
-	Marked []string
 }
 
 // Run releases everything that it finds. It returns an error if it did not begin or was
 // interrupted; what could not be released is in the result.
 func (r *Release) Run(ctx context.Context) (Released, error) {
-	if r.Config == nil {
-		return Released{}, errors.New("release everything: no API server is configured")
+	w, err := r.begin()
+	if err != nil {
+		return Released{}, err
 	}
+	if !r.DryRun && !r.Force {
+		if err := w.noControllerWorks(ctx); err != nil {
+			return Released{}, err
+		}
+	}
+	if err := w.removeInProcess(ctx); err != nil {
+		return Released{}, err
+	}
+	if err := w.removeWebhooks(ctx); err != nil {
+		return Released{}, err
+	}
+	if err := w.run(ctx, time.Now()); err != nil {
+		return w.outcome(nil), err
+	}
+	return w.outcome(w.removeOwn(ctx)), nil
+}
+
+func (r *Release) begin() (w *releasing, err error) {
 	config := rest.CopyConfig(r.Config)
 	config.QPS, config.Burst = -1, 0 // the number of requests at once is bounded, and the API server bounds it further
 	config.Timeout = releaseTimeout
 	config.WarningHandler = rest.NoWarnings{} // deprecated versions are read all the same
-	if !r.DryRun && !r.Force {
-		if err := r.noControllerWorks(ctx, config); err != nil {
-			return Released{}, err
-		}
-	}
-	w, err := r.work(config)
-	if err != nil {
-		return Released{}, err
-	}
-	if w.result.Own, err = r.removeInProcess(ctx, config); err != nil {
-		return Released{}, err
-	}
-	if w.result.WebhooksBefore, err = r.removeWebhooks(ctx, config); err != nil {
-		return Released{}, err
-	}
-	w.deleted = time.Now()
-	stop := w.report()
-	defer stop()
-	if err := w.run(ctx); err != nil {
-		return w.outcome(), err
-	}
-	own, err := r.removeOwn(ctx, config)
-	out := w.outcome()
-	out.Own += own
-	if err != nil {
-		out.Failures = append(out.Failures, err.Error())
-	}
-	return out, nil
-}
-
-func (r *Release) work(config *rest.Config) (*releasing, error) {
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
+	w = &releasing{Release: r}
+	if w.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	lister, err := finalizers.NewLister(config)
+	if w.leases, err = typedcoordinationv1.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a leases client: %w", err)
+	}
+	if w.objects, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a client for what is Weir's own: %w", err)
+	}
+	if w.lister, err = finalizers.NewLister(config); err != nil {
+		return nil, err
+	}
+	w.writer, err = finalizers.New(config, nil) // it adds no finalizer
+	return w, err
+}
+
+// leaderLeases returns the Leases of the leader's name.
+func (w *releasing) leaderLeases(ctx context.Context) ([]coordinationv1.Lease, error) {
+	byName := metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName}
+	list, err := w.leases.Leases(w.LeaseNamespace).List(ctx, byName)
+	if err == nil && len(list.Items) == 0 && w.LeaseLikely {
+		w.LeaseNamespace = ""
+		list, err = w.leases.Leases("").List(ctx, byName)
+	}
 	if err != nil {
 		return nil, err
 	}
-	writer, err := finalizers.New(config, nil) // it adds no finalizer
-	if err != nil {
-		return nil, err
-	}
-	return &releasing{Release: r, discovery: disco, lister: lister, writer: writer}, nil
+	return list.Items, nil
 }
 
 // noControllerWorks returns an error if a controller is alive, which would put finalizers back.
-func (r *Release) noControllerWorks(ctx context.Context, config *rest.Config) error {
-	client, err := typedcoordinationv1.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("make a leases client: %w", err)
-	}
-	byName := metav1.ListOptions{FieldSelector: "metadata.name=" + LeaseName}
-	leases, err := client.Leases(r.LeaseNamespace).List(ctx, byName)
-	if err == nil && len(leases.Items) == 0 && r.LeaseLikely {
-		r.LeaseNamespace = ""
-		leases, err = client.Leases(r.LeaseNamespace).List(ctx, byName)
-	}
+func (w *releasing) noControllerWorks(ctx context.Context) error {
+	leases, err := w.leaderLeases(ctx)
 	if err != nil {
 		return fmt.Errorf("find out whether a weir controller is running, which would put its finalizer back: %w. "+
 			"If you know that none is, go on with --force", err)
 	}
-	now := time.Now()
-	for _, l := range leases.Items {
-		held, ago := holds(&l, now)
-		switch {
-		case held && ago < -clocksDiffer:
-			return fmt.Errorf("a weir controller may be running: the Lease %s/%s is held by %s, and says that it was "+
-				"renewed %s from now. The clocks differ so much, or "+
-				"no controller wrote it: whoever may write Leases in that namespace may have. If none runs there, name the "+
-				"namespace of weir's own Lease with --leader-elect-namespace, "+
-				"or delete that one; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity,
-				(-ago).Round(time.Second))
-		case held:
+	for _, l := range leases {
+		if s := l.Spec; s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil ||
+			s.LeaseDurationSeconds == nil {
+			continue
+		}
+		ago := time.Since(l.Spec.RenewTime.Time) // less than 0 if the clocks differ
+		if ago < time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second {
 			return fmt.Errorf("a weir controller is running: the Lease %s/%s is held by %s and was renewed %s ago. It would "+
-				"put its finalizer back. "+
-				"Scale its Deployment to 0, or stop the process, and try again once the Lease has run out (%d s); if none runs "+
-				"there, name the namespace of weir's own Lease "+
-				"with --leader-elect-namespace; to go on regardless, add --force",
-				l.Namespace, l.Name, *l.Spec.HolderIdentity, max(ago, 0).Round(time.Second), *l.Spec.LeaseDurationSeconds)
+				"put its finalizer back. Scale its Deployment to 0, or stop the process, and try again once the Lease has run "+
+				"out (%d s); if none runs there, delete that Lease, or name the namespace of weir's own with "+
+				"--leader-elect-namespace; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity,
+				ago.Round(time.Second), *l.Spec.LeaseDurationSeconds)
 		}
 	}
 	return nil
 }
 
-// clocksDiffer is how far ahead a controller's clock may be without being mentioned.
-const clocksDiffer = 10 * time.Second
-
-// holds reports whether a process holds a Lease now, and how long ago it was renewed; negative if
-// that is in the future.
-func holds(l *coordinationv1.Lease, now time.Time) (held bool, renewed time.Duration) {
-	s := l.Spec
-	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
-		return false, 0
-	}
-	ago := now.Sub(s.RenewTime.Time)
-	return ago < time.Duration(*s.LeaseDurationSeconds)*time.Second, ago
-}
-
-// removeWebhooks deletes Weir's webhook configurations, and returns how many there were. They go
-// before the finalizers: while they exist, an object gets the finalizer again at its next write.
-func (r *Release) removeWebhooks(ctx context.Context, config *rest.Config) (n int, err error) {
-	client, err := typedadmissionregistrationv1.NewForConfig(config)
-	if err != nil {
-		return 0, fmt.Errorf("make a client for webhook configurations: %w", err)
-	}
-	mutating, validating := client.MutatingWebhookConfigurations(), client.ValidatingWebhookConfigurations()
-	for _, c := range []struct {
-		kind   string
-		read   func() error
-		delete func(context.Context, string, metav1.DeleteOptions) error
-	}{
-		{"mutatingwebhookconfigurations.admissionregistration.k8s.io", func() error {
-			_, err := mutating.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
-			return err
-		}, mutating.Delete},
-		{"validatingwebhookconfigurations.admissionregistration.k8s.io", func() error {
-			_, err := validating.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
-			return err
-		}, validating.Delete},
-	} {
-		what := c.kind + " " + policies.WebhookConfigurations
-		there, err := r.remove(what, c.read, func() error {
-			return unguarded(ctx, func() error {
-				return c.delete(ctx, policies.WebhookConfigurations, metav1.DeleteOptions{})
-			})
-		})
-		if err != nil {
-			return n, fmt.Errorf("delete %s, which would put the finalizer back: %w", what, err)
-		}
-		n += there
-	}
-	return n, nil
-}
-
-// unguarded retries del while the API server still applies the guard of the webhook configurations,
-// which is deleted already: API servers reload their policies once a second.
-func unguarded(ctx context.Context, del func() error) (err error) {
-	waited := wait.PollUntilContextTimeout(ctx, time.Second, guardedFor, true, func(context.Context) (bool, error) {
-		err = del()
-		return !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), policies.InProcessGuardName), nil
-	})
-	return cmp.Or(err, waited)
-}
-
-// guardedFor is how long an API server may take to notice that the guard is gone.
-const guardedFor = 20 * time.Second
-
 // removeInProcess deletes Weir's ValidatingAdmissionPolicies and bindings, which would go on
-// refusing requests, and returns how many there were. They go first of all, because they guard the
-// webhook configurations.
-func (r *Release) removeInProcess(ctx context.Context, config *rest.Config) (n int, err error) {
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return 0, fmt.Errorf("make a client for ValidatingAdmissionPolicies: %w", err)
-	}
+// refusing requests. They go first of all, because they guard the webhook configurations.
+func (w *releasing) removeInProcess(ctx context.Context) error {
 	for _, resource := range []string{"validatingadmissionpolicybindings", "validatingadmissionpolicies"} {
-		kind := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource))
-		list, err := kind.List(ctx, metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel})
+		kind := admissionregistrationv1.SchemeGroupVersion.WithResource(resource)
+		list, err := w.objects.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: v1beta1.InProcessLabel})
 		if apierrors.IsNotFound(err) { // the API server does not serve the kind
-			return n, nil
+			return nil
 		}
 		if err != nil {
-			return n, fmt.Errorf("list %s: %w", resource, err)
+			return fmt.Errorf("list %s: %w", resource, err)
 		}
 		for i := range list.Items {
-			name := list.Items[i].Name
-			there, err := r.remove(resource+".admissionregistration.k8s.io "+name, func() error { return nil },
-				func() error { return kind.Delete(ctx, name, metav1.DeleteOptions{}) })
+			there, err := w.remove(ctx, kind, "", list.Items[i].Name)
 			if err != nil {
-				return n, fmt.Errorf("delete %s %s, which would go on to refuse deletes: %w", resource, name, err)
+				return fmt.Errorf("%w: it would go on to refuse deletes", err)
 			}
-			n += there
+			w.result.Own += there
 		}
 	}
-	return n, nil
+	return nil
+}
+
+// removeWebhooks deletes Weir's webhook configurations. They go before the finalizers: while they
+// exist, an object gets the finalizer again at its next write.
+func (w *releasing) removeWebhooks(ctx context.Context) error {
+	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
+		kind := admissionregistrationv1.SchemeGroupVersion.WithResource(resource)
+		there, err := w.remove(ctx, kind, "", policies.WebhookConfigurations)
+		if err != nil {
+			return fmt.Errorf("%w: it would put the finalizer back", err)
+		}
+		w.result.WebhooksBefore += there
+	}
+	return nil
+}
+
+// removeOwn deletes the controller's objects about itself. Without a controller they are out of
+// date: kubectl weir plan would go on to report policies that nothing enforces. They go last of
+// all: until then the Lease tells whether a controller works. With Force they stay, because a
+// controller may still need them.
+func (w *releasing) removeOwn(ctx context.Context) error {
+	if w.Force {
+		return nil
+	}
+	namespace, err := w.ownNamespace(ctx)
+	if err != nil || namespace == "" {
+		return err
+	}
+	leases, configMaps := coordinationv1.SchemeGroupVersion.WithResource("leases"),
+		corev1.SchemeGroupVersion.WithResource("configmaps")
+	for _, own := range []struct {
+		kind schema.GroupVersionResource
+		name string
+	}{
+		{leases, LeaseName}, {leases, policies.Canary}, {configMaps, v1beta1.FilePolicies},
+		{configMaps, v1beta1.CollectorCanary}, {configMaps, v1beta1.DeletedOwners},
+	} {
+		there, err := w.remove(ctx, own.kind, namespace, own.name)
+		if err != nil {
+			return err
+		}
+		w.result.Own += there
+	}
+	return nil
+}
+
+// ownNamespace returns the namespace in which a controller has held its Lease; "" if there is none.
+// Any user who may write Leases in a namespace can make one of that name, so if there are several,
+// none is touched unless the user names one.
+func (w *releasing) ownNamespace(ctx context.Context) (string, error) {
+	if w.LeaseNamespace != "" {
+		return w.LeaseNamespace, nil
+	}
+	leases, err := w.leaderLeases(ctx)
+	if err != nil {
+		return "", fmt.Errorf("find the namespace that weir ran in: %w", err)
+	}
+	var in []string
+	for i := range leases {
+		in = append(in, leases[i].Namespace)
+	}
+	if len(in) > 1 {
+		return "", fmt.Errorf("delete what weir wrote about itself: Leases %s are in the namespaces %s, and it is not "+
+			"known which is weir's own. Run it again with --leader-elect-namespace", LeaseName, strings.Join(in, ", "))
+	}
+	return strings.Join(in, ""), nil
 }
 
 // remove deletes an object of Weir's, or in a dry run only reads it. It returns how many there
-// were, 1 or 0.
-func (r *Release) remove(what string, read, del func() error) (there int, err error) {
-	err = read()
-	if err == nil && !r.DryRun {
-		err = del()
+// were, 1 or 0. It tries again while the API server still applies the guard, which is deleted
+// already.
+func (w *releasing) remove(
+	ctx context.Context, kind schema.GroupVersionResource, namespace, name string,
+) (there int, err error) {
+	what := kind.GroupResource().String() + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+	object := w.objects.Resource(kind).Namespace(namespace)
+	if w.DryRun {
+		_, err = object.Get(ctx, name, metav1.GetOptions{})
+	} else {
+		_ = wait.PollUntilContextTimeout(ctx, time.Second, guardedFor, true, func(context.Context) (bool, error) {
+			err = object.Delete(ctx, name, metav1.DeleteOptions{})
+			return !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), policies.InProcessGuardName), nil
+		}) // err says more
 	}
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("delete %s: %w", what, err)
 	}
-	r.found(what)
+	w.found(what)
 	return 1, nil
 }
 
-func (r *Release) found(what string) {
-	if r.Found != nil {
-		r.Found(what)
+func (w *releasing) found(what string) {
+	if w.Found != nil {
+		w.Found(what)
 	}
 }

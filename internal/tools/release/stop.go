@@ -33,13 +33,16 @@ func StopController(ctx context.Context, config *rest.Config, deployment types.N
 	if err != nil {
 		return fmt.Errorf("scale Deployment %s to 0: %w", deployment, err)
 	}
-	lease := &Release{LeaseNamespace: deployment.Namespace}
+	w, err := (&Release{Config: config, LeaseNamespace: deployment.Namespace}).begin()
+	if err != nil {
+		return err
+	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, stopTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			left := podsLeft(ctx, deployments, deployment.Name)
 			if left == nil {
-				left = lease.noControllerWorks(ctx, config)
+				left = w.noControllerWorks(ctx)
 			}
 			if last == nil || ctx.Err() == nil { // a read that the end of the wait cuts short says nothing about the controller
 				last = left
