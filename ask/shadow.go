@@ -41,7 +41,7 @@ controller first, or run weir controller --mode shadow here.
 With --gate it fails unless Weir has compared for that long, sees all kinds, and found no
 difference. Differences on purpose that release or keep an object do not count. Those that delete
 one do, because replace mode deletes those objects: the gate names these differences, and --accept
-NAME accepts all of that name. It names kinds that Weir cannot see in the same way.`,
+NAME accepts all of that name.`,
 		Example: `  kubectl -n weir-system port-forward deployment/weir-controller 8089
   kubectl weir shadow --gate 24h`,
 		Args: cobra.NoArgs,
@@ -54,13 +54,16 @@ NAME accepts all of that name. It names kinds that Weir cannot see in the same w
 	}
 	cmd.Flags().DurationVar(&s.gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
 	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, report.AcceptUsage)
-	cmd.Flags().StringVarP(&s.output, "output", "o", report.Text, "how it is printed: text or json")
+	cmd.Flags().StringVarP(&s.output, "output", "o", "text", "how it is printed: text or json")
 	cmd.Flags().StringVar(&s.url, "url", "http://"+report.Address, "the address of a weir in shadow mode, as it logs it")
 	return cmd
 }
 
 func (s *shadowing) check() error {
-	errs := []error{report.CheckOutput(s.output), s.gate.Check()}
+	errs := []error{s.gate.Check()}
+	if s.output != "text" && s.output != "json" {
+		errs = append(errs, fmt.Errorf("--output %q: must be text or json", s.output))
+	}
 	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" || u.Host == "" ||
 		u.Path != "" && u.Path != "/" && u.Path != report.Path {
 		errs = append(errs, fmt.Errorf("--url %q: must be http://HOST:PORT, such as http://%s", s.url, report.Address))
@@ -79,7 +82,18 @@ func (s *shadowing) show(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return r.Show(out, s.output, s.gate)
+	if s.output == "json" {
+		err = r.Write(out)
+	} else {
+		err = r.Draw(out)
+	}
+	if err != nil || s.gate.Lasted == 0 {
+		return err
+	}
+	if err := r.Gate(s.gate); err != nil {
+		return fmt.Errorf("the gate is closed: %w", err)
+	}
+	return nil
 }
 
 // read reads the report of a weir, without credentials: whoever can create a pod in its place could

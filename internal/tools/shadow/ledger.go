@@ -2,24 +2,37 @@ package shadow
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/internal/tools/shadow/report"
 )
 
 // Bounds of what is kept. What is beyond them is only counted, and the report says so.
 const (
 	mostOpen        = 100_000
-	mostDifferences = 1000
-	mostOnPurpose   = 100    // differences
-	mostWritten     = 1000   // objects whose references were written, until something is decided about them
-	mostLags        = 10_000 // the latest deletes
-	mostLooks       = 5000   // open decisions that one sweep checks; others have their turn in a later one
+	mostDifferences = 3000
+	mostWritten     = 1000 // objects whose references were written, until something is decided about them
+	mostLooks       = 5000 // open decisions that one sweep checks; others have their turn in a later one
+	// Bytes of texts that users choose: a name in an owner reference may be as long as an object is
+	// large. As JSON each byte takes two at most, so that a report stays below report.Most.
+	mostName = 512
+	mostWhy  = 1024
 )
+
+// bounded returns text in one line, cut to most bytes. A long text is cut before it is made
+// printable, which does not make it shorter.
+func bounded(text string, most int) string {
+	text = text[:min(len(text), most+utf8.UTFMax)]
+	return words.Cut(words.Printable(strings.ToValidUTF8(text, "?")), most)
+}
 
 // Ledger records decisions, and what became of them.
 type Ledger struct {
@@ -31,14 +44,8 @@ type Ledger struct {
 	counts      map[string]map[string]int // by verb, and by what became of them
 	unasked     map[string]int            // deletes that were not decided
 	written     map[types.UID]string      // why, on purpose, the cluster does not look at a write
-	deletes     lags
 	differences []*report.Difference
-	purposely   []*report.Difference // those on purpose
-	more        int                  // differences that are only counted
-	moreOfThose int                  // the same, of those on purpose
-	moreDeletes map[string]int       // those of moreOfThose that delete, by purpose
-	forgotten   int                  // decisions that there was no room for
-	unwritten   int                  // writes that written had no room for
+	more        int // differences and decisions that there was no room for
 }
 
 type decision struct {
@@ -52,8 +59,7 @@ type decision struct {
 // NewLedger returns an empty Ledger, in which a decision is late after the duration late.
 func NewLedger(now time.Time, late time.Duration) *Ledger {
 	return &Ledger{Since: now, late: late, open: map[types.UID]*decision{},
-		counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{},
-		moreDeletes: map[string]int{}}
+		counts: map[string]map[string]int{}, unasked: map[string]int{}, written: map[types.UID]string{}}
 }
 
 // Decided records the present decision about an object, and the graph's view of it.
@@ -80,7 +86,7 @@ func (l *Ledger) Decided(now time.Time, uid types.UID, a graph.Action, v graph.V
 	purpose := l.written[uid]
 	delete(l.written, uid)
 	if len(l.open) >= mostOpen {
-		l.forgotten++
+		l.more++
 		return
 	}
 	l.open[uid] = &decision{action: a, since: now, purpose: purpose}
@@ -97,8 +103,6 @@ func (l *Ledger) Wrote(uid types.UID, purpose string) {
 		d.purpose = purpose
 	case len(l.written) < mostWritten:
 		l.written[uid] = purpose
-	default:
-		l.unwritten++
 	}
 }
 
@@ -123,9 +127,6 @@ func (l *Ledger) close(now time.Time, uid types.UID, d *decision, how string) {
 	if d.differ != nil {
 		d.differ.Ended = &now
 	}
-	if how == report.Done && d.action.Verb == graph.Delete {
-		l.deletes.add(now.Sub(d.since))
-	}
 }
 
 func (l *Ledger) count(verb, how string) {
@@ -133,21 +134,6 @@ func (l *Ledger) count(verb, how string) {
 		l.counts[verb] = map[string]int{}
 	}
 	l.counts[verb][how]++
-}
-
-// lags are the latest delays between a decision and its execution.
-type lags struct {
-	all  []time.Duration
-	next int // index of the oldest, once all is full
-}
-
-func (l *lags) add(lag time.Duration) {
-	if len(l.all) < mostLags {
-		l.all = append(l.all, lag)
-		return
-	}
-	l.all[l.next] = lag
-	l.next = (l.next + 1) % mostLags
 }
 
 // Gone records that an object is gone, or begins to be deleted, with the graph's view and decision
@@ -236,17 +222,31 @@ func (l *Ledger) Overdue(now time.Time, purposes map[types.UID]string) (late []r
 }
 
 func (l *Ledger) differ(d *report.Difference) {
-	d.Object, d.Why = bounded(d.Object, mostObject), bounded(d.Why, mostWhy)
-	list, most, more := &l.differences, mostDifferences, &l.more
-	if d.OnPurpose != "" {
-		list, most, more = &l.purposely, mostOnPurpose, &l.moreOfThose
-	}
-	if len(*list) >= most {
-		*more++
-		if d.OnPurpose != "" && d.Deletes() {
-			l.moreDeletes[d.OnPurpose]++
-		}
+	if len(l.differences) >= mostDifferences {
+		l.more++
 		return
 	}
-	*list = append(*list, d)
+	d.Object, d.Why = bounded(d.Object, mostName), bounded(d.Why, mostWhy)
+	l.differences = append(l.differences, d)
+}
+
+// Report returns a copy of what is recorded.
+func (l *Ledger) Report(now time.Time, ready bool) report.Report {
+	r := report.Report{Since: l.Since, At: now, Ready: ready, ComparedSeconds: l.sight.compared.Seconds(),
+		Unseen: l.sight.unseen, Decisions: map[string]map[string]int{}, Deletes: maps.Clone(l.unasked),
+		Differences: []report.Difference{}, More: l.more}
+	for verb, of := range l.counts {
+		r.Decisions[verb] = maps.Clone(of)
+	}
+	for _, d := range l.open {
+		verb := d.action.Verb.String()
+		if r.Decisions[verb] == nil {
+			r.Decisions[verb] = map[string]int{}
+		}
+		r.Decisions[verb]["open"]++
+	}
+	for _, d := range l.differences {
+		r.Differences = append(r.Differences, *d)
+	}
+	return r
 }

@@ -58,10 +58,11 @@ func short(r report.Report) string {
 		}
 	}
 	for _, d := range r.Differences {
-		parts = append(parts, fmt.Sprintf("difference %s %s ended %t", d.What, d.Object, d.Ended != nil))
-	}
-	for _, d := range r.OnPurpose {
-		parts = append(parts, fmt.Sprintf("%s %s on purpose: %s", d.What, d.Object, d.OnPurpose))
+		if d.OnPurpose != "" {
+			parts = append(parts, fmt.Sprintf("%s %s on purpose: %s", d.What, d.Object, d.OnPurpose))
+		} else {
+			parts = append(parts, fmt.Sprintf("difference %s %s ended %t", d.What, d.Object, d.Ended != nil))
+		}
 	}
 	return strings.Join(parts, "; ")
 }
@@ -172,8 +173,8 @@ func TestADifferenceOnPurposeIsOneOfWhatFollowsFromAWrite(t *testing.T) {
 			c.then(l)
 			l.Overdue(start.Add(late), nil)
 			r := l.Report(start, true)
-			found := append(r.Differences, r.OnPurpose...)
-			if len(found) != 1 || found[0].OnPurpose != c.want || (len(r.OnPurpose) == 1) != (c.want != "") {
+			found := r.Differences
+			if len(found) != 1 || found[0].OnPurpose != c.want || (r.Unexplained() == 0) != (c.want != "") {
 				t.Errorf("%+v, want one on purpose: %q", found, c.want)
 			}
 		})
@@ -191,30 +192,13 @@ func TestMemoryIsBoundedAndSaysSo(t *testing.T) {
 		l.Decided(start.Add(time.Hour), uid, graph.Action{}, graph.View{}, false)
 	}
 	r := l.Report(start.Add(time.Hour), true)
-	if r.Forgotten != 5 || len(r.Differences) != mostDifferences || r.More != mostOpen-mostDifferences || len(open) != mostLooks {
-		t.Errorf("%d forgotten, %d differences and %d more, %d to look at", r.Forgotten, len(r.Differences), r.More, len(open))
-	}
-	for range 3 * mostLags {
-		l.deletes.add(time.Second)
+	if len(r.Differences) != mostDifferences || r.More != mostOpen-mostDifferences+5 || len(open) != mostLooks {
+		t.Errorf("%d differences and %d more, %d to look at", len(r.Differences), r.More, len(open))
 	}
 	for i := range 2 * mostWritten {
 		l.Wrote(types.UID(fmt.Sprintf("written-%d", i)), judgedWhenWritten)
-		l.differ(&report.Difference{OnPurpose: judgedWhenWritten})
 	}
-	if lost := l.Report(start, true).ForgottenWrites; lost != mostWritten {
-		t.Errorf("%d writes are counted that are not remembered, want %d", lost, mostWritten)
-	}
-	if len(l.written) != mostWritten || len(l.purposely) != mostOnPurpose || l.moreOfThose != 2*mostWritten-mostOnPurpose {
-		t.Errorf("%d writes and %d differences on purpose are kept, %d are counted", len(l.written), len(l.purposely), l.moreOfThose)
-	}
-	for range 3 {
-		l.differ(&report.Difference{What: report.Late, Verb: graph.Delete.String(), OnPurpose: judgedWhenWritten})
-		l.differ(&report.Difference{What: report.Late, Verb: graph.Release.String(), OnPurpose: judgedWhenWritten})
-	}
-	if diff := cmp.Diff(map[string]int{judgedWhenWritten: 3}, l.Report(start, true).MoreDeletes); diff != "" {
-		t.Errorf("deletes on purpose that are counted only (-want +got):\n%s", diff)
-	}
-	if len(l.deletes.all) != mostLags {
-		t.Errorf("%d lags are kept", len(l.deletes.all))
+	if len(l.written) != mostWritten {
+		t.Errorf("%d writes are kept", len(l.written))
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 type metrics struct {
-	decisions, deletes          *prometheus.GaugeVec
-	differences, onPurpose, lag prometheus.Gauge
+	decisions, deletes     *prometheus.GaugeVec
+	differences, onPurpose prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -25,10 +25,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 				"purpose are not counted."}),
 		onPurpose: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_differences_on_purpose",
 			Help: "The same, where Weir differs from kube-controller-manager's collector on purpose: the report says in what."}),
-		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_shadow_lag_seconds",
-			Help: "How much later than Weir's decision the cluster deleted, at the 99th percentile."}),
 	}
-	reg.MustRegister(m.decisions, m.deletes, m.differences, m.onPurpose, m.lag)
+	reg.MustRegister(m.decisions, m.deletes, m.differences, m.onPurpose)
 	return m
 }
 
@@ -42,7 +40,7 @@ func (m *metrics) set(r report.Report) {
 	for _, how := range []string{report.Sooner, report.Others, report.Kept} {
 		m.deletes.WithLabelValues(how).Set(float64(r.Deletes[how]))
 	}
-	m.differences.Set(float64(len(r.Differences) + r.More))
-	m.onPurpose.Set(float64(len(r.OnPurpose) + r.MoreOnPurpose))
-	m.lag.Set(r.LagSeconds.P99)
+	unexplained := r.Unexplained()
+	m.differences.Set(float64(unexplained))
+	m.onPurpose.Set(float64(len(r.Differences) + r.More - unexplained))
 }

@@ -142,7 +142,7 @@ func (s *Shadow) Going(uid types.UID) {
 	how := s.ledger.Gone(time.Now(), a, v)
 	s.mu.Unlock()
 	if how == report.Kept {
-		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.String(), mostObject), "uid", uid, "why",
+		s.Log.Info("deleted, and Weir would have kept it", "object", bounded(v.String(), mostName), "uid", uid, "why",
 			bounded(a.Why, mostWhy))
 	}
 }

@@ -21,55 +21,38 @@ func served(resource string, state graph.ListState) graph.KindStats {
 	return graph.KindStats{Resource: graph.Resource{Resource: resource, Namespaced: true, Collected: true, Deletable: true, Listable: true}, Served: true, State: state, Reason: "no answer"}
 }
 
-// TestOnlyTheTimeInWhichAllIsSeenCounts: what is not seen is told with how much was compared
-// before, and what was compared without it does not count once it is seen again.
+// TestOnlyTheTimeInWhichAllIsSeenCounts: between two looks that both saw all.
 func TestOnlyTheTimeInWhichAllIsSeenCounts(t *testing.T) {
 	type look struct {
 		after  time.Duration
 		unseen string
-		want   string // how much was compared, and before each was lost
+		want   time.Duration
 	}
+	const s = time.Second
 	for name, looks := range map[string][]look{
-		"all is seen":              {{0, "", "0s"}, {time.Second, "", "1s"}, {3 * time.Second, "", "4s"}},
-		"the machine slept":        {{0, "", "0s"}, {24 * time.Hour, "", "5s"}, {time.Second, "", "6s"}},
-		"never seen":               {{0, "pods", "0s pods 0s"}, {time.Second, "pods", "1s pods 0s"}, {time.Second, "pods", "2s pods 0s"}},
-		"seen late":                {{0, "pods", "0s pods 0s"}, {5 * time.Second, "pods", "5s pods 0s"}, {time.Second, "", "0s"}, {time.Second, "", "1s"}},
-		"lost for a while":         {{0, "", "0s"}, {3 * time.Second, "", "3s"}, {time.Second, "pods", "4s pods 3s"}, {time.Second, "", "3s"}, {time.Second, "", "4s"}},
-		"one of two is back":       {{0, "pods", "0s pods 0s"}, {4 * time.Second, "pods jobs", "4s pods 0s jobs 0s"}, {time.Second, "jobs", "0s jobs 0s"}},
-		"what was lost later":      {{0, "jobs", "0s jobs 0s"}, {4 * time.Second, "jobs", "4s jobs 0s"}, {time.Second, "pods jobs", "5s pods 4s jobs 0s"}, {time.Second, "jobs", "4s jobs 0s"}},
-		"it was a moment at first": {{0, "", "0s"}, {time.Second, "pods", "1s pods 0s"}, {time.Second, "", "0s"}},
+		"all is seen":              {{0, "", 0}, {s, "", s}, {3 * s, "", 4 * s}},
+		"the machine slept":        {{0, "", 0}, {24 * time.Hour, "", 5 * s}, {s, "", 6 * s}},
+		"never seen":               {{0, "pods", 0}, {s, "pods", 0}, {s, "pods", 0}},
+		"seen late":                {{0, "pods", 0}, {5 * s, "pods", 0}, {s, "", 0}, {s, "", s}},
+		"lost for a while":         {{0, "", 0}, {3 * s, "", 3 * s}, {s, "pods", 3 * s}, {s, "", 3 * s}, {s, "", 4 * s}},
+		"one of two is back":       {{0, "pods", 0}, {4 * s, "pods jobs", 0}, {s, "jobs", 0}},
+		"it was a moment at first": {{0, "", 0}, {s, "pods", 0}, {s, "", 0}},
+		"nothing is listed":        {{0, "not ready", 0}, {s, "not ready", 0}, {s, "", 0}, {s, "", s}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s sight
+			var of sight
 			now := start
 			for i, l := range looks {
 				now = now.Add(l.after)
 				var unseen []report.Unseen
-				for _, what := range strings.Fields(l.unseen) {
-					unseen = append(unseen, report.Unseen{What: what})
+				if l.unseen != "" && l.unseen != "not ready" {
+					unseen = []report.Unseen{{What: l.unseen}}
 				}
-				s.look(now, true, unseen)
-				var r report.Report
-				s.into(&r)
-				got := fmt.Sprintf("%vs", r.ComparedSeconds)
-				for _, u := range r.Unseen {
-					got += fmt.Sprintf(" %s %vs", u.What, u.ComparedSeconds)
-				}
-				if got != l.want {
-					t.Errorf("look %d: %s, want %s", i, got, l.want)
+				if of.look(now, l.unseen != "not ready", unseen); of.compared != l.want {
+					t.Errorf("look %d: %s, want %s", i, of.compared, l.want)
 				}
 			}
 		})
-	}
-}
-
-func TestNothingIsComparedBeforeAllIsListed(t *testing.T) {
-	var s sight
-	for i, ready := range []bool{false, false, true, false, true} {
-		s.look(start.Add(time.Duration(i)*time.Second), ready, nil)
-	}
-	if s.compared != 2*time.Second {
-		t.Errorf("compared for %s, want the two seconds at whose end all was listed", s.compared)
 	}
 }
 
@@ -100,9 +83,9 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 				st.sweep()
 			}
 		}
-		gate := func(accept ...string) string {
+		gate := func() string {
 			r := st.now()
-			return fmt.Sprint(r.Gate(report.Gate{Lasted: 10 * time.Second, Accept: accept}))
+			return fmt.Sprint(r.Gate(report.Gate{Lasted: 10 * time.Second}))
 		}
 		st.sweep()
 		pass(9)
@@ -113,9 +96,6 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 		pass(3600)
 		if got := gate(); !strings.HasPrefix(got, "it has compared for 9s, and not for 10s yet\ncannot see configmaps (its watch is broken: Unauthorized), ") {
 			t.Errorf("behind: %s", got)
-		}
-		if got := gate("cannot see configmaps"); got != "<nil>" {
-			t.Errorf("accepted: %s", got)
 		}
 		st.Store.Apply(graph.ListBegins{Kind: configMaps})
 		st.Store.Apply(graph.ListEnds{Kind: configMaps})
@@ -128,17 +108,4 @@ func TestTheGateIsClosedWhileAKindIsNotSeen(t *testing.T) {
 			t.Errorf("in the end: %s", got)
 		}
 	})
-}
-
-func TestFewOfWhatIsNotSeenIsNamed(t *testing.T) {
-	var s sight
-	var unseen []report.Unseen
-	for i := range mostUnseen + 3 {
-		unseen = append(unseen, report.Unseen{What: fmt.Sprint(i)})
-	}
-	s.look(start, true, unseen)
-	var r report.Report
-	if s.into(&r); len(r.Unseen) != mostUnseen || r.MoreUnseen != 3 {
-		t.Errorf("%d are named, and %d counted", len(r.Unseen), r.MoreUnseen)
-	}
 }

@@ -15,15 +15,14 @@ import (
 type Gate struct {
 	// Lasted is for how long there must have been no difference; 0 for no gate.
 	Lasted time.Duration
-	// Accept are differences on purpose that delete, by their OnPurpose, and kinds that are not
-	// seen, by their name. To accept the first is to know that Weir deletes objects which the
-	// cluster keeps; to accept the second, that nothing of the kind is compared.
+	// Accept are differences on purpose that delete, by their OnPurpose. To accept one is to know
+	// that Weir deletes objects which the cluster keeps.
 	Accept []string
 }
 
 // AcceptUsage is the help text of the flag that sets Accept.
-const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, or a " +
-	"kind that Weir cannot see, by the name that is shown with it; may be repeated"
+const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, by the " +
+	"name that is shown with it; may be repeated"
 
 // Check returns what is wrong with the flags.
 func (g Gate) Check() error {
@@ -45,71 +44,53 @@ func (r *Report) Gate(g Gate) error {
 	if !r.Ready {
 		errs = append(errs, errors.New("not all kinds have been listed"))
 	}
-	if compared := r.compared(g.Accept); compared < g.Lasted {
+	if compared := r.compared(); compared < g.Lasted {
 		errs = append(errs, fmt.Errorf("it has compared for %s, and not for %s yet", compared.Truncate(time.Second),
 			g.Lasted))
 	}
-	errs = append(errs, r.notSeen(g.Accept)...)
-	if n := len(r.Differences) + r.More; n > 0 {
-		errs = append(errs, errors.New(differences(n)))
+	for i, u := range r.Unseen {
+		if i == mostNamed {
+			errs = append(errs, fmt.Errorf("cannot see %d more", len(r.Unseen)-i))
+			break
+		}
+		errs = append(errs, fmt.Errorf("cannot see %s (%s), and nothing of it is compared: repair that, or leave the kind "+
+			"alone with --ignore of weir controller", words.Printable(u.What), words.Printable(u.Why)))
+	}
+	if n := r.Unexplained(); n > 0 {
+		errs = append(errs, errors.New(words.Count(n, "difference", "differences")))
 	}
 	of := r.deletesOnPurpose()
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if !slices.Contains(g.Accept, name) {
-			errs = append(errs, of[name].closes(name))
+			errs = append(errs, closes(name, of[name]))
 		}
-	}
-	if r.Forgotten > 0 {
-		errs = append(errs, fmt.Errorf("%d decisions were not compared, because too many were open", r.Forgotten))
 	}
 	return errors.Join(errs...)
 }
 
-// purposeful is what Weir would delete, and the cluster keeps, for one difference on purpose.
-type purposeful struct {
-	count   int
-	objects []string // the first of them
+// compared returns for how long everything was seen and compared.
+func (r *Report) compared() time.Duration {
+	return time.Duration(r.ComparedSeconds * float64(time.Second))
 }
 
-// closes returns the error that closes the gate.
-func (p purposeful) closes(name string) error {
-	objects := strings.Join(p.objects, ", ")
-	if more := p.count - len(p.objects); more > 0 {
-		objects = strings.TrimPrefix(fmt.Sprintf("%s and %d more", objects, more), " and ")
+// closes returns the error that closes the gate for what Weir would delete, and the cluster keeps,
+// for one difference on purpose.
+func closes(name string, objects []string) error {
+	named := strings.Join(objects[:min(len(objects), mostNamed)], ", ")
+	if more := len(objects) - mostNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
 	}
 	return fmt.Errorf("on purpose Weir would delete what the cluster keeps (%s): %s; to keep them, repair their "+
-		"ownerReferences; to accept that, %s",
-		words.Printable(name), objects, accept(name))
+		"ownerReferences; to accept that, --accept %s", words.Printable(name), named, words.Shell(name))
 }
 
-// accept returns the flag by which a user accepts name.
-func accept(name string) string { return "--accept " + words.Shell(name) }
-
-// deletesOnPurpose returns the differences on purpose that delete, by name.
-func (r *Report) deletesOnPurpose() map[string]purposeful {
-	of := map[string]purposeful{}
-	for i := range r.OnPurpose {
-		d := &r.OnPurpose[i]
-		if !d.Deletes() {
-			continue
+// deletesOnPurpose returns the objects of differences on purpose that delete, by name.
+func (r *Report) deletesOnPurpose() map[string][]string {
+	of := map[string][]string{}
+	for _, d := range r.Differences {
+		if d.OnPurpose != "" && d.What == Late && d.Verb == "delete" {
+			of[d.OnPurpose] = append(of[d.OnPurpose], words.Printable(d.Object))
 		}
-		p := of[d.OnPurpose]
-		if p.count++; len(p.objects) < mostNamed {
-			p.objects = append(p.objects, words.Printable(d.Object))
-		}
-		of[d.OnPurpose] = p
-	}
-	for name, n := range r.MoreDeletes {
-		p := of[name]
-		p.count += n
-		of[name] = p
 	}
 	return of
-}
-
-func differences(n int) string {
-	if n == 1 {
-		return "1 difference"
-	}
-	return fmt.Sprintf("%d differences", n)
 }

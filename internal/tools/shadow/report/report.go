@@ -1,13 +1,29 @@
+// Package report is the result of shadow mode, as it is served and shown. The processes that compare
+// write it; kubectl weir reads it.
+//
+// It is pure: the time is an argument. A report that is read may come from anybody, so Read bounds
+// its size, and Draw keeps names and reasons in their line.
 package report
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deletes is the verb that collects an object.
-const deletes = "delete"
+// Path is where a weir in shadow mode serves its report to this machine, at Address.
+const (
+	Path    = "/shadow"
+	Address = "127.0.0.1:8089"
+)
+
+// Most is how many bytes of a report are read. A weir in shadow mode writes less: it bounds how many
+// differences it names, and cuts long names.
+const Most = 16 << 20
 
 // What became of a decision.
 const (
@@ -27,12 +43,11 @@ const (
 type Report struct {
 	Since time.Time `json:"since"`
 	At    time.Time `json:"at"`
-	// ComparedSeconds is for how much of that time the process compared. A clock that is set, or a
-	// machine that sleeps, adds nothing.
+	// ComparedSeconds is for how much of that time the process saw all kinds and compared. A clock
+	// that is set, or a machine that sleeps, adds nothing.
 	ComparedSeconds float64 `json:"comparedSeconds"`
-	// Unseen is what Weir cannot see now, and so does not compare. MoreUnseen are only counted.
-	Unseen     []Unseen `json:"unseen,omitempty"`
-	MoreUnseen int      `json:"moreUnseen,omitempty"`
+	// Unseen is what Weir cannot see now, and so does not compare.
+	Unseen []Unseen `json:"unseen,omitempty"`
 	// Ready reports whether all kinds have been listed. Before that, much is in doubt.
 	Ready bool `json:"ready"`
 	// Decisions are counted by verb (delete, release, unblock, unfinalize) and by outcome: done,
@@ -40,30 +55,16 @@ type Report struct {
 	Decisions map[string]map[string]int `json:"decisions"`
 	// Deletes counts the deletes of objects with owners that Weir had not decided: sooner, others
 	// and kept.
-	Deletes map[string]int `json:"deletes"`
-	// LagSeconds is how much later than Weir's decision deletes came.
-	LagSeconds  Lag          `json:"lagSeconds"`
-	Differences []Difference `json:"differences"`
-	// OnPurpose are the differences from kube-controller-manager that are on purpose. Those that
-	// delete close a gate that does not accept them.
-	OnPurpose     []Difference `json:"onPurpose,omitempty"`
-	More          int          `json:"more,omitempty"`          // differences that are only counted
-	MoreOnPurpose int          `json:"moreOnPurpose,omitempty"` // the same, of those on purpose
-	// MoreDeletes are those of MoreOnPurpose that delete, by their OnPurpose.
-	MoreDeletes map[string]int `json:"moreDeletes,omitempty"`
-	Forgotten   int            `json:"forgotten,omitempty"` // decisions that were not compared, because too many were open
-	// ForgottenWrites are writes of references that were not recorded, because there were too many
-	// at once. A difference that one of them caused is not known to be on purpose.
-	ForgottenWrites int `json:"forgottenWrites,omitempty"`
+	Deletes     map[string]int `json:"deletes"`
+	Differences []Difference   `json:"differences"`
+	// More counts differences, and decisions that were not compared, for which there was no room.
+	More int `json:"more,omitempty"`
 }
 
 // Unseen is a kind that is not seen, or a group version whose kinds are not known.
 type Unseen struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
-	// ComparedSeconds is the part of the report's ComparedSeconds until it was last seen. The time
-	// since then counts for users who accept that it is not seen.
-	ComparedSeconds float64 `json:"comparedSeconds"`
 }
 
 // Difference is an action that Weir would take and no client took, or that a client took and Weir
@@ -76,19 +77,43 @@ type Difference struct {
 	UID    types.UID `json:"uid"`
 	Why    string    `json:"why"`
 	// OnPurpose is the name in DESIGN.md of a difference on purpose from kube-controller-manager;
-	// "" if there is no explanation.
+	// "" if there is no explanation. One on purpose that deletes closes a gate that does not accept
+	// it.
 	OnPurpose string `json:"onPurpose,omitempty"`
 	// Ended is when the decision was carried out after all, or withdrawn; nil if neither.
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
-// Deletes reports whether Weir would delete what the cluster keeps. Such a difference closes a gate
-// even if it is on purpose.
-func (d *Difference) Deletes() bool { return d.What == Late && d.Verb == deletes }
+// Unexplained returns how many differences have no explanation.
+func (r *Report) Unexplained() int {
+	n := 0
+	for i := range r.Differences {
+		if r.Differences[i].OnPurpose == "" {
+			n++
+		}
+	}
+	return n + r.More
+}
 
-// Lag is a distribution, in seconds.
-type Lag struct {
-	Median float64 `json:"median"`
-	P99    float64 `json:"p99"`
-	Most   float64 `json:"most"`
+// Read reads a report.
+func Read(in io.Reader) (*Report, error) {
+	limited := &io.LimitedReader{R: in, N: Most}
+	var r Report
+	switch err := json.NewDecoder(limited).Decode(&r); {
+	case err != nil && limited.N <= 0:
+		return nil, fmt.Errorf("it has more than %d MiB: it is not a report of shadow mode", Most>>20)
+	case err != nil:
+		return nil, err
+	case r.Since.IsZero() || r.At.IsZero():
+		return nil, errors.New("it is not a report of shadow mode")
+	}
+	return &r, nil
+}
+
+// Write writes a report in the form that Read reads.
+func (r *Report) Write(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // escaped, a < would take six bytes
+	return enc.Encode(r)
 }
