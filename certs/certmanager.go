@@ -17,10 +17,6 @@ import (
 const (
 	applyEvery = time.Minute
 	tryEvery   = 5 * time.Second
-
-	// patientTries is how often a Certificate may be found not ready before that is an error:
-	// issuing takes a while.
-	patientTries = 3
 )
 
 // CertManagerOptions are the options of a Certificate of cert-manager.
@@ -43,9 +39,6 @@ type CertManagerOptions struct {
 type certManager struct {
 	holder
 	o CertManagerOptions
-
-	generation int64 // of the Certificate as last applied
-	unready    int   // how often in a row it was found not ready
 }
 
 // CertManager returns a Source that serves what cert-manager issues, and trusts the CA that it
@@ -109,8 +102,10 @@ func (c *certManager) see(found *corev1.Secret) {
 	c.take(time.Now(), m)
 }
 
+// apply applies the Certificate, and returns when to do so again. What keeps cert-manager from
+// issuing is in the Certificate's status.
 func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (again time.Duration) {
-	applied, err := applyCertificate(ctx, objects, c.o)
+	err := applyCertificate(ctx, objects, c.o)
 	if ctx.Err() != nil {
 		return tryEvery
 	}
@@ -118,19 +113,5 @@ func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (aga
 	if err != nil {
 		return tryEvery
 	}
-	if g := applied.GetGeneration(); g != c.generation {
-		c.generation = g
-		c.log.Info("the Certificate is as these options say",
-			"issuer", c.o.IssuerKind+"/"+c.o.IssuerName, "generation", g)
-	}
-	why := whyNotReady(applied)
-	if why == "" {
-		c.unready = 0
-		c.reports.report("have the Certificate issued", nil)
-		return applyEvery
-	}
-	if c.unready++; c.unready > patientTries {
-		c.reports.report("have the Certificate issued", errors.New(why))
-	}
-	return tryEvery // to see it end
+	return applyEvery
 }

@@ -190,20 +190,6 @@ func TestWithoutCAFile(t *testing.T) {
 	})
 }
 
-func TestAnExpiredCertificateIsSaidOnce(t *testing.T) {
-	a := makeCA(at, time.Hour)
-	m := newMount(t)
-	crt, key := a.leaf(at, time.Minute)
-	m.swap(map[string][]byte{certKey: crt, keyKey: key, caKey: a.pem})
-	for range 60 {
-		m.reads(2 * time.Second)
-	}
-	m.serves(crt)
-	if got := strings.Count(m.log.String(), "it has expired"); got != 1 {
-		t.Errorf("said %d times:\n%s", got, &m.log)
-	}
-}
-
 func TestACertificateThatNoCASignedIsSaid(t *testing.T) {
 	a, b := makeCA(at, time.Hour), makeCA(at, time.Hour)
 	m := newMount(t)

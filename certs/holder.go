@@ -134,7 +134,6 @@ func (h *holder) take(now time.Time, m material) {
 	h.reports.when(why != "", "serve the new certificate", why)
 	h.reports.when(!known, "serve a certificate that the API server knows",
 		"no CA of the bundle has signed it: requests of the API server fail")
-	h.reports.expired(now, serving)
 }
 
 func (h *holder) publishLocked() (changed bool) {

@@ -1,9 +1,7 @@
 package certs
 
 import (
-	"crypto/tls"
 	"errors"
-	"time"
 
 	"github.com/go-logr/logr"
 )
@@ -40,10 +38,4 @@ func (t *reporter) when(wrong bool, what, why string) {
 	} else {
 		t.report(what, nil)
 	}
-}
-
-// expired reports that an expired certificate is served for want of a better one.
-func (t *reporter) expired(now time.Time, serving *tls.Certificate) {
-	t.when(serving != nil && !now.Before(serving.Leaf.NotAfter), "serve a certificate that is valid",
-		"it has expired, and there is no newer one: requests of the API server fail")
 }

@@ -74,11 +74,6 @@ func TestTargetFlags(t *testing.T) {
 		"--webhook-certificates cert-manager --webhook-cert-issuer ClusterIssuer/internal":   "",
 		"--webhook-certificates cert-manager --webhook-cert-issuer a/b/c":                    `--webhook-cert-issuer "a/b/c": must be KIND/NAME, such as ClusterIssuer/internal`,
 		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/In_ternal":         `--webhook-cert-issuer "Issuer/In_ternal": must be KIND/NAME, such as ClusterIssuer/internal`,
-		// What does not hold for a way to a certificate is a sign that another way was meant.
-		"--webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
-		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-dir d": "--webhook-cert-dir is for --webhook-certificates files",
-		"--webhook-cert-issuer Issuer/i":                                                               "--webhook-cert-issuer is for --webhook-certificates cert-manager",
-		"--webhook-certificates files --webhook-cert-dir d --webhook-cert-secret a/b":                  "--webhook-cert-secret is for --webhook-certificates self and cert-manager",
 		"--webhook-certificates cert-manager --webhook-cert-issuer Issuer/i --webhook-cert-secret a/b": "",
 		"--webhook-certificates files --webhook-cert-dir d":                                            "",
 		"--webhook-certificates vault":                                                                 `--webhook-certificates "vault": must be self, files or cert-manager`,

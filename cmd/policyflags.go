@@ -154,34 +154,22 @@ func (f *targetFlags) checkURL() error {
 	return nil
 }
 
-// checkCertificates finds flags that do not go together. A flag of another source of certificates
-// would have no effect, and the user would wait for it.
+// checkCertificates finds what a source of certificates lacks.
 func (f *targetFlags) checkCertificates() error {
-	var errs []error
 	switch f.certificates {
 	case certificatesSelf:
 	case certificatesFiles:
 		if f.dir == "" {
-			errs = append(errs, errors.New("--webhook-certificates files: --webhook-cert-dir says where they are"))
-		}
-		if f.secret != "" {
-			errs = append(errs, errors.New("--webhook-cert-secret is for --webhook-certificates self and cert-manager"))
+			return errors.New("--webhook-certificates files: --webhook-cert-dir says where they are")
 		}
 	case certificatesCertManager:
 		if kind, name, ok := strings.Cut(f.issuer, "/"); !ok || kind == "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			errs = append(errs, fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal",
-				f.issuer))
+			return fmt.Errorf("--webhook-cert-issuer %q: must be KIND/NAME, such as ClusterIssuer/internal", f.issuer)
 		}
 	default:
 		return fmt.Errorf("--webhook-certificates %q: must be self, files or cert-manager", f.certificates)
 	}
-	if f.dir != "" && f.certificates != certificatesFiles {
-		errs = append(errs, errors.New("--webhook-cert-dir is for --webhook-certificates files"))
-	}
-	if f.issuer != "" && f.certificates != certificatesCertManager {
-		errs = append(errs, errors.New("--webhook-cert-issuer is for --webhook-certificates cert-manager"))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // pair reads NAMESPACE/NAME; empty gives the zero value.
