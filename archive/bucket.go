@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -222,14 +221,4 @@ func (s *Store) chunk(ctx context.Context, tree *v1beta1.DeletedTree, sequence i
 		*bucket = b
 	}
 	return (*bucket).read(ctx, tree, sequence)
-}
-
-// secret reads a Secret of Weir's namespace.
-func (s *Store) secret(ctx context.Context, name string) (*corev1.Secret, error) {
-	var secret corev1.Secret
-	u, err := s.client.Resource(secretKind).Namespace(s.namespace).Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &secret)
-	}
-	return &secret, err
 }

@@ -1,7 +1,7 @@
 package archive
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,54 +24,41 @@ type Object struct {
 	Again bool
 }
 
-// writeTo writes the object as two fields, each after its length.
+// writeTo writes a record: its length in four bytes, a line with the resource, and the object.
 func (o Object) writeTo(w io.Writer) error {
-	if len(o.Raw) > mostBytes {
-		return fmt.Errorf("an object of %s has %d bytes, more than %d", o.Resource.GroupResource(), len(o.Raw), mostBytes)
+	line := o.Resource.Group + "/" + o.Resource.Version + "/" + o.Resource.Resource + "\n"
+	size := len(line) + len(o.Raw)
+	if size > mostBytes {
+		return fmt.Errorf("an object of %s has %d bytes, more than %d", o.Resource.GroupResource(), size, mostBytes)
 	}
-	resource := o.Resource.Group + "/" + o.Resource.Version + "/" + o.Resource.Resource
-	for _, field := range [][]byte{[]byte(resource), o.Raw} {
-		if _, err := w.Write(binary.AppendUvarint(nil, uint64(len(field)))); err != nil {
-			return err
-		}
-		if _, err := w.Write(field); err != nil {
-			return err
-		}
+	_, err := w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(size)), line...))
+	if err == nil {
+		_, err = w.Write(o.Raw)
 	}
-	return nil
+	return err
 }
 
 // readObject returns the next object. The error is io.EOF if the stream ends between two objects.
-func readObject(r *bufio.Reader) (Object, error) {
-	if _, err := r.Peek(1); err != nil {
+func readObject(r io.Reader) (Object, error) {
+	var size uint32
+	if err := binary.Read(r, binary.BigEndian, &size); err != nil {
 		return Object{}, err
 	}
-	resource, err := readField(r, 1024)
-	if err != nil {
+	if size > mostBytes {
+		return Object{}, fmt.Errorf("a record has %d bytes, more than %d", size, mostBytes)
+	}
+	record := make([]byte, size)
+	if _, err := io.ReadFull(r, record); errors.Is(err, io.EOF) {
+		return Object{}, io.ErrUnexpectedEOF
+	} else if err != nil {
 		return Object{}, err
 	}
-	parts := strings.Split(string(resource), "/")
+	line, raw, _ := bytes.Cut(record, []byte("\n"))
+	parts := strings.Split(string(line), "/")
 	if len(parts) != 3 {
-		return Object{}, fmt.Errorf("a record begins with %q, which is no resource", resource)
+		return Object{}, fmt.Errorf("a record begins with %.100q, which is no resource", line)
 	}
-	raw, err := readField(r, mostBytes)
 	return Object{
 		Resource: schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}, Raw: raw,
-	}, err
-}
-
-func readField(r *bufio.Reader, limit uint64) ([]byte, error) {
-	n, err := binary.ReadUvarint(r)
-	if err == nil && n > limit {
-		return nil, fmt.Errorf("a field of a record has %d bytes, more than %d", n, limit)
-	}
-	var field []byte
-	if err == nil {
-		field = make([]byte, n)
-		_, err = io.ReadFull(r, field)
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return field, err
+	}, nil
 }

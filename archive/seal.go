@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -118,8 +117,8 @@ func Open(tree string, key Key, chunks iter.Seq2[Chunk, error]) iter.Seq2[Object
 			return
 		}
 		defer z.Close()
-		for r := bufio.NewReader(z); ; {
-			o, err := readObject(r)
+		for {
+			o, err := readObject(z)
 			switch {
 			case j.err != nil && !errors.Is(j.err, io.EOF): // err follows from it, and says less
 				err = j.err

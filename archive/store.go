@@ -193,11 +193,7 @@ func (s *Store) chunks(ctx context.Context, tree *v1beta1.DeletedTree) iter.Seq2
 func (s *Store) clusterChunk(ctx context.Context, tree string, sequence int32) (Chunk, error) {
 	var c v1beta1.ArchiveChunk
 	name := chunkName(tree, sequence)
-	u, err := s.client.Resource(chunkKind).Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
-	}
-	if err != nil {
+	if err := s.get(ctx, chunkKind, "", name, &c); err != nil {
 		return Chunk{}, fmt.Errorf("read ArchiveChunk %s: %w", name, err)
 	}
 	return Chunk{
@@ -221,11 +217,7 @@ func (s *Store) List(ctx context.Context) ([]v1beta1.DeletedTree, error) {
 // Get returns one entry of the catalogue.
 func (s *Store) Get(ctx context.Context, name string) (*v1beta1.DeletedTree, error) {
 	tree := &v1beta1.DeletedTree{}
-	u, err := s.client.Resource(treeKind).Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, tree)
-	}
-	if err != nil {
+	if err := s.get(ctx, treeKind, "", name, tree); err != nil {
 		return nil, fmt.Errorf("read DeletedTree %s: %w", name, err)
 	}
 	return tree, nil
@@ -272,6 +264,21 @@ func (s *Store) key(ctx context.Context) (Key, error) {
 		return Key{}, err
 	}
 	return NewKey(secret.Data[keyField])
+}
+
+// secret reads a Secret of Weir's namespace.
+func (s *Store) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	return &secret, s.get(ctx, secretKind, s.namespace, name, &secret)
+}
+
+// get reads an object.
+func (s *Store) get(ctx context.Context, r schema.GroupVersionResource, namespace, name string, into any) error {
+	u, err := s.client.Resource(r).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
 }
 
 // create creates an object, and updates it to what the API server returned.
