@@ -42,10 +42,8 @@ build: ## build bin/weir and bin/kubectl-weir
 
 # Where kubectl finds plugins is the user's PATH.
 PREFIX ?= $(shell $(GO) env GOPATH)
-install: build ## kubectl-weir, the plugin of kubectl, and its completion, in PREFIX/bin (GOPATH/bin by default)
+install: build ## kubectl-weir, the plugin of kubectl, in PREFIX/bin (GOPATH/bin by default)
 	install -D -m 755 bin/kubectl-weir $(PREFIX)/bin/kubectl-weir
-	printf '#!/usr/bin/env sh\nexec kubectl-weir __complete "$$@"\n' > $(PREFIX)/bin/kubectl_complete-weir
-	chmod 755 $(PREFIX)/bin/kubectl_complete-weir
 
 chart: ## lint, schema, suites and rendering of the chart, with Helm 4 and Helm 3 (built first, some minutes, once)
 	cd charts && $(GO) test -count=1 ./...

@@ -5,9 +5,8 @@
 // binary, and the controller has no use for them.
 //
 // A command is one goroutine, except for those that forward a port (forward.go), which end with the
-// context of the command. The server of mcp.go runs one command at a time. Ctrl-C ends the process. One lock
-// guards the cached workloads (components.go), for the page, which asks from many goroutines. They
-// are read under it, so others that want them wait.
+// context of the command. The server of mcp.go runs one command at a time. Ctrl-C ends the process.
+// There are no locks.
 package ask
 
 import (
@@ -144,12 +143,8 @@ func quiet(cmd *cobra.Command) {
 // logger.
 var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// registerNames completes arguments that name objects.
-func (a *asking) registerNames(cmd *cobra.Command) { cmd.ValidArgsFunction = a.complete }
-
 // registerObjects adds the flags that select objects.
 func (a *asking) registerObjects(cmd *cobra.Command) {
-	a.registerNames(cmd)
 	cmd.Flags().StringSliceVarP(&a.files.Filenames, "filename", "f", nil,
 		"files, directories or URLs that name the objects")
 	cmd.Flags().StringVarP(&a.files.Kustomize, "kustomize", "k", "",

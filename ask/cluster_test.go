@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
@@ -250,59 +248,6 @@ func TestCompletionDoesNotHang(t *testing.T) {
 				if offered, _, _ := strings.Cut(out.String(), ":4\n"); offered != "" {
 					t.Errorf("%q: it offers %q", more, offered)
 				}
-			}
-		})
-	}
-}
-
-// TestNamesAreCompletedOfWhatIsAskedAbout: with the flags that were typed before, kinds of any
-// group, and not more than a screen holds many times.
-func TestNamesAreCompletedOfWhatIsAskedAbout(t *testing.T) {
-	w := newTown(t)
-	w.groups = map[string][]metav1.APIResource{
-		"apps/v1":        {{Name: "deployments", SingularName: "deployment", ShortNames: []string{"deploy"}, Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}, {Name: "deployments/scale", Kind: "Scale", Verbs: metav1.Verbs{"get"}}},
-		"example.com/v1": {{Name: "secrets", SingularName: "secret", Kind: "Secret", Namespaced: true, Verbs: metav1.Verbs{"list", "get"}}},
-	}
-	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}")
-	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: bill, namespace: bank}}")
-	w.api.Put("secrets", "{apiVersion: example.com/v1, kind: Secret, metadata: {name: group, namespace: shop}}")
-	w.api.Put("secrets", "{apiVersion: v1, kind: Secret, metadata: {name: core, namespace: shop}}")
-	for i := range mostCompleted {
-		w.put(fmt.Sprintf("x%03d", i), "")
-	}
-	for args, want := range map[string]string{
-		"plan de":                            "deployments.apps",
-		"why secrets":                        "secrets secrets.example.com",
-		"tree deploy ":                       "web",
-		"tree deploy/":                       "deploy/web",
-		"tree deployments.apps w":            "web",
-		"tree -n bank deploy/":               "deploy/bill",
-		"history --namespace=bank deploy/b":  "deploy/bill",
-		"why secrets.example.com ":           "group",
-		"why secrets ":                       "core",
-		"why namespaces ":                    "shop",
-		"why namespaces -n bank ":            "shop",
-		"plan cm x49":                        "x490 x491 x492 x493 x494 x495 x496",
-		"plan deploy none":                   "",
-		"plan /":                             "",
-		"pending cm":                         "",
-		"plan cm --context none ":            "",
-		"plan --server http://127.0.0.1:1 d": "",
-	} {
-		t.Run(args, func(t *testing.T) {
-			typed := strings.Split(args, " ")
-			all := append([]string{"__complete", typed[0], "--kubeconfig", w.kubeconfig(""), "--cache-dir", t.TempDir()}, typed[1:]...)
-			var out, errOut strings.Builder
-			root := Root()
-			root.SetArgs(all)
-			root.SetOut(&out)
-			root.SetErr(&errOut)
-			if err := root.Execute(); err != nil {
-				t.Fatal(err)
-			}
-			offered, _, _ := strings.Cut(out.String(), ":")
-			if got := strings.Join(strings.Fields(offered), " "); got != want {
-				t.Errorf("%q offers %q, want %q", all, got, want)
 			}
 		})
 	}

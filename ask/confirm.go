@@ -35,7 +35,6 @@ func confirmCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return p.confirm(cmd, args, yes) },
 	}
 	p.register(cmd, "json", "yaml")
-	p.registerNames(cmd)
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: "+
 		"background, foreground or orphan")
 	cmd.Flags().BoolVar(&yes, "yes", false, "confirm without being asked")

@@ -19,7 +19,6 @@ import (
 
 	"github.com/weir-dev/weir/archive"
 	"github.com/weir-dev/weir/archive/restore"
-	"github.com/weir-dev/weir/ask/page"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -58,16 +57,6 @@ func (a *archived) tree(ctx context.Context, s *archive.Store, name string) (*v1
 		"deleted lists all", name)
 }
 
-// deletedTree is a tree as it is printed.
-type deletedTree struct {
-	Tree    string                    `json:"tree"`
-	Root    v1beta1.DeletedRoot       `json:"root"`
-	Deleted time.Time                 `json:"deletionTime"`
-	Expires time.Time                 `json:"expirationTime"`
-	Durable bool                      `json:"durable"`
-	Status  v1beta1.DeletedTreeStatus `json:"recorded"`
-}
-
 func deletedCommand() *cobra.Command {
 	a := &archived{asking: newAsking()}
 	var since time.Duration
@@ -98,76 +87,61 @@ archive says what is recorded.`,
 	return cmd
 }
 
-// deletedTrees returns the trees of the cluster, filtered as chosen does.
+// deletedTrees returns the trees of the cluster whose root is in a namespace, or is it, and that
+// are no older than since; the newest first. No namespace and no time stand for all.
 func deletedTrees(ctx context.Context, client dynamic.Interface, namespace string, since time.Duration) (
-	[]deletedTree, error) {
+	[]v1beta1.DeletedTree, error) {
 	trees, err := archive.NewStore(client, "").List(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, errNoArchive
 	}
-	return chosen(trees, namespace, since, time.Now()), err
+	now := time.Now()
+	trees = slices.DeleteFunc(trees, func(t v1beta1.DeletedTree) bool {
+		in := t.Spec.Root.Namespace
+		if t.Spec.Root.Group == "" && t.Spec.Root.Resource == "namespaces" {
+			in = t.Spec.Root.Name
+		}
+		return namespace != "" && in != namespace || since > 0 && now.Sub(deletionOf(&t)) > since
+	})
+	slices.SortFunc(trees, func(a, b v1beta1.DeletedTree) int { return deletionOf(&b).Compare(deletionOf(&a)) })
+	return trees, err
 }
 
-// chosen returns the trees whose root is in a namespace, or is it, and that are no older than
-// since; the newest first.
-func chosen(trees []v1beta1.DeletedTree, namespace string, since time.Duration, now time.Time) []deletedTree {
-	list := []deletedTree{}
-	for i := range trees {
-		t := &trees[i]
-		root, deleted := t.Spec.Root, ptr.Deref(t.Spec.DeletionTime, metav1.Time{}).Time
-		in := root.Namespace
-		if root.Group == "" && root.Resource == "namespaces" {
-			in = root.Name
-		}
-		if namespace != "" && in != namespace || since > 0 && now.Sub(deleted) > since {
-			continue
-		}
-		list = append(list, deletedTree{t.Name, root, deleted, ptr.Deref(t.Spec.ExpirationTime, metav1.Time{}).Time,
-			archive.Durable(t), t.Status})
-	}
-	slices.SortFunc(list, func(a, b deletedTree) int { return b.Deleted.Compare(a.Deleted) })
-	return list
+func deletionOf(t *v1beta1.DeletedTree) time.Time {
+	return ptr.Deref(t.Spec.DeletionTime, metav1.Time{}).Time
 }
 
-func (a *archived) printDeleted(out io.Writer, list []deletedTree) error {
-	if done, err := a.print(out, "DeletedTrees", map[string]any{"items": list}); done {
+func (a *archived) printDeleted(out io.Writer, trees []v1beta1.DeletedTree) error {
+	if done, err := a.print(out, "DeletedTrees", map[string]any{"items": trees}); done {
 		return err
 	}
 	if a.output == "name" {
-		for _, t := range list {
-			say(out, "%s", t.Tree)
+		for i := range trees {
+			say(out, "%s", trees[i].Name)
 		}
 		return nil
 	}
-	if len(list) == 0 {
+	if len(trees) == 0 {
 		say(out, "Nothing that was deleted is kept. A DeletionPolicy with archive says what is.")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table, now := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), time.Now()
 	say(table, "TREE\tOBJECT\tRECORDED\tDELETED\tEXPIRES")
-	for _, t := range inWords(list, time.Now()) {
-		say(table, "%s\t%s\t%s\t%s ago\tin %s", t.Tree, words.Printable(t.Object), t.Recorded, t.Deleted, t.Expires)
-	}
-	return table.Flush()
-}
-
-// inWords returns trees as text.
-func inWords(list []deletedTree, now time.Time) []page.DeletedTree {
-	out := make([]page.DeletedTree, len(list))
-	for i, t := range list {
-		ref := restore.Ref{Kind: schema.GroupResource{Group: t.Root.Group, Resource: t.Root.Resource},
-			Namespace: t.Root.Namespace, Name: t.Root.Name}
-		recorded := words.Count(t.Status.Objects, "object", "objects")
-		if !t.Durable {
+	for i := range trees {
+		t := &trees[i]
+		root, recorded := t.Spec.Root, words.Count(t.Status.Objects, "object", "objects")
+		if !archive.Durable(t) {
 			recorded = "not yet all"
 		} else if t.Status.MissedObjects > 0 {
 			recorded += fmt.Sprintf(", %d missed", t.Status.MissedObjects)
 		}
-		out[i] = page.DeletedTree{Tree: t.Tree, Object: ref.String(), Recorded: recorded,
-			Deleted: duration.HumanDuration(now.Sub(t.Deleted)),
-			Expires: duration.HumanDuration(t.Expires.Sub(now))}
+		ref := restore.Ref{Kind: schema.GroupResource{Group: root.Group, Resource: root.Resource},
+			Namespace: root.Namespace, Name: root.Name}
+		expires := ptr.Deref(t.Spec.ExpirationTime, metav1.Time{}).Sub(now)
+		say(table, "%s\t%s\t%s\t%s ago\tin %s", t.Name, words.Printable(ref.String()), recorded,
+			duration.HumanDuration(now.Sub(deletionOf(t))), duration.HumanDuration(expires))
 	}
-	return out
+	return table.Flush()
 }
 
 func purgeCommand() *cobra.Command {

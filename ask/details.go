@@ -10,29 +10,14 @@ import (
 	"github.com/weir-dev/weir/ask/snapshot"
 )
 
-const (
-	// mostOperatorNamespaces bounds the namespaces whose workloads are read.
-	mostOperatorNamespaces = 3
-	// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
-	mostVolumes = 5000
-)
+// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
+const mostVolumes = 5000
 
-// details adds to a plan whether workloads are deleted that have to remove finalizers, and what
-// becomes of volumes. What cannot be read is left out; only for volumes the plan says so.
+// details adds to a plan what becomes of volumes. What cannot be read, the plan says is not known.
 func (a *asking) details(ctx context.Context, p *insight.Plan) {
 	client, err := a.client()
 	if err != nil {
 		return
-	}
-	if namespaces := p.WorkloadNamespaces(); len(namespaces) <= mostOperatorNamespaces {
-		for _, namespace := range namespaces {
-			for _, kind := range workloadKinds {
-				if list, err := client.Resource(kind).Namespace(namespace).List(ctx,
-					metav1.ListOptions{Limit: mostWorkloads}); err == nil {
-					p.Workloads(list.Items)
-				}
-			}
-		}
 	}
 	if p.Claims() {
 		list, err := client.Resource(volumeKind).List(ctx, metav1.ListOptions{Limit: mostVolumes})

@@ -11,27 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock: what is to take a finalizer off goes
-// before what carries it.
-func TestPlanOfAnOperatorAndItsResourcesTellsOfTheDeadlock(t *testing.T) {
-	w := newTown(t)
-	w.groups = map[string][]metav1.APIResource{"apps/v1": {{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"list", "watch", "get", "delete"}}}}
-	w.api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: keeper, namespace: shop}, spec: {template: {spec: {containers: [{name: c, image: example.com/keeper-operator}]}}}}")
-	w.put("kept", "", ", finalizers: [example.com/keeper], managedFields: [{manager: keeper-operator, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {f:metadata: {f:finalizers: {'v:\"example.com/keeper\"': {}}}}}]")
-	const told = `deployments.apps/keeper, which runs something that is named "keeper-operator", is deleted before that: nothing may be left that removes it`
-	for args, want := range map[string]bool{
-		"plan cm/kept deployment/keeper -n shop": true,
-		"plan deployment/keeper cm/kept -n shop": true,
-		"plan namespace shop":                    true,
-		"plan cm kept -n shop":                   false,
-	} {
-		got := w.run(strings.Fields(args)...)
-		if got.failed != nil || strings.Contains(got.out, told) != want {
-			t.Errorf("%s: %v, want %v\n%s%v", args, !want, want, got.out, got.failed)
-		}
-	}
-}
-
 // TestPendingNamesWhoRefuses: what the collector is refused does not wait for the collector.
 func TestPendingNamesWhoRefuses(t *testing.T) {
 	w := newTown(t)
@@ -100,26 +79,6 @@ func TestPlanGoesOnPastWhatIsNotThere(t *testing.T) {
 	w.refuse("/configmaps/nobody", 403, "Forbidden", "you may not")
 	w.run("plan", "-f", file).mustFail(t, "you may not")
 	w.run("why", "cm", "leaf", "nobody").mustFail(t, "you may not")
-}
-
-// TestAFullPlanTellsAllThatIsProtected: with what confirms the delete of each.
-func TestAFullPlanTellsAllThatIsProtected(t *testing.T) {
-	w := newTown(t)
-	w.rule(map[string]any{"protection": map[string]any{"confirmation": "Required"}})
-	w.put("more", "boss")
-	w.put("most", "boss")
-	plan := []string{"plan", "namespace", "shop"}
-	short, full := w.run(plan...), w.run(append(plan, "--full")...)
-	const see = "\nTo see all protected objects: kubectl weir plan namespaces shop --full\n"
-	if !strings.Contains(short.out, see) || strings.Contains(short.out, "What is protected") {
-		t.Errorf("%s%s", short.out, short.err)
-	}
-	for _, name := range []string{"boss", "leaf", "more", "most", "twig"} {
-		want := fmt.Sprintf("  configmaps/%s (DeletionPolicy \"maps\"): kubectl annotate configmaps %s -n shop --overwrite weir.dev/confirm-delete=uid-%s", name, name, name)
-		if !strings.Contains(full.out, "\nWhat is protected of namespaces/shop:\n") || !strings.Contains(full.out, want) {
-			t.Errorf("no %q:\n%s%s", want, full.out, full.err)
-		}
-	}
 }
 
 func containsAll(text string, parts []string) bool {

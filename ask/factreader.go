@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,23 +85,18 @@ const (
 	mostEvents = 10 * eventPage
 )
 
-// events returns Weir's Events in some namespaces, as far as they can be read.
-func (r *factReader) events(ctx context.Context, namespaces []string) (out []corev1.Event) {
+// events returns Weir's Events in some namespaces, or in all if one is empty, that tell who refuses
+// or holds requests of its controller, as far as they can be read.
+func (r *factReader) events(ctx context.Context, namespaces ...string) (out []corev1.Event) {
 	for _, in := range namespaces {
-		some, all, err := r.eventsOf(ctx, in, "source=weir")
-		out = append(out, some...)
-		if err == nil && !all {
-			r.world.Missed("all Events Cascade in the namespace "+in, false,
-				fmt.Sprintf("there are too many: %d were read", len(some)))
-			// There may be many cascades, and they must not hide current refusals.
-			some, all, err = r.eventsOf(ctx, in, "source=weir,reason!="+v1beta1.ReasonCascade)
+		for _, reason := range []string{v1beta1.ReasonCollectionRefused, v1beta1.ReasonDeletionHeld} {
+			some, all, err := eventsOf(ctx, r.client, in, "source=weir,reason="+reason, mostEvents)
 			out = append(out, some...)
-			if !all && err == nil {
-				r.world.Missed("all Events in the namespace "+in, false, fmt.Sprintf("there are too many: %d were read", len(some)))
+			if err != nil {
+				r.missed(eventKind, in, "", err)
+			} else if !all {
+				r.world.Missed("all Events "+reason, false, fmt.Sprintf("there are too many: %d were read", len(some)))
 			}
-		}
-		if err != nil {
-			r.missed(eventKind, in, "", err)
 		}
 	}
 	return out
@@ -112,11 +108,7 @@ func (r *factReader) heard(ctx context.Context, in string) {
 	if !r.world.Ends() {
 		return
 	}
-	events, _, err := r.eventsOf(ctx, in, "source=weir,reason="+v1beta1.ReasonCollectionRefused)
-	if err != nil {
-		r.missed(eventKind, in, "", err)
-	}
-	r.world.Heard(events)
+	r.world.Heard(r.events(ctx, in), time.Now())
 	spaces, _ := r.world.Listed(namespaceKind.GroupResource(), "")
 	ends := func(m *metav1.PartialObjectMetadata) bool { return m.DeletionTimestamp != nil }
 	if in != "" || !slices.ContainsFunc(spaces, ends) {
@@ -128,26 +120,7 @@ func (r *factReader) heard(ctx context.Context, in string) {
 	}
 }
 
-// guarded returns the HeldCollections, and the Events that tell what was refused or kept.
-func (r *factReader) guarded(ctx context.Context) (held []unstructured.Unstructured, told []corev1.Event) {
-	if r.world.Serves(heldKind.GroupResource()) {
-		held = r.list(ctx, heldKind, "")
-	}
-	for _, reason := range []string{v1beta1.ReasonCollectionRefused, v1beta1.ReasonKept} {
-		events, _, err := r.eventsOf(ctx, "", "source=weir,reason="+reason)
-		if err != nil {
-			r.missed(eventKind, "", "", err)
-		}
-		told = append(told, events...)
-	}
-	return held, told
-}
-
 // eventsOf returns the Events that a field selector selects, and whether they are all.
-func (r *factReader) eventsOf(ctx context.Context, in, selector string) (out []corev1.Event, all bool, err error) {
-	return eventsOf(ctx, r.client, in, selector, mostEvents)
-}
-
 func eventsOf(ctx context.Context, client dynamic.Interface, in, selector string, most int) (
 	out []corev1.Event, all bool, err error) {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: eventPage}

@@ -2,10 +2,10 @@ package ask
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,15 +19,13 @@ import (
 )
 
 var (
-	podKind        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	nodeKind       = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	claimKind      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	volumeKind     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	namespaceKind  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	eventKind      = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	attachmentKind = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
-	heldKind       = v1beta1.GroupVersion.WithResource("heldcollections")
-	apiServiceKind = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	podKind       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodeKind      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	claimKind     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumeKind    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	eventKind     = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	heldKind      = v1beta1.GroupVersion.WithResource("heldcollections")
 )
 
 // facts reads what metadata does not tell about an object, and asks policies about it.
@@ -40,7 +38,7 @@ func (a *asking) facts(ctx context.Context, w *insight.World, o *resource.Info) 
 	if err != nil {
 		return insight.Facts{}, err
 	}
-	f := factsOf(ctx, client, &components{client: client}, w, o.Mapping.Resource, whole(o))
+	f := factsOf(ctx, client, w, o.Mapping.Resource, whole(o))
 	askPolicies(ctx, judge, w, o.Mapping.Resource, whole(o), &f)
 	return f, nil
 }
@@ -66,19 +64,21 @@ func askPolicies(
 
 // factsOf reads what metadata does not tell, and notes in the World what cannot be read.
 func factsOf(
-	ctx context.Context, client dynamic.Interface, running *components, w *insight.World,
+	ctx context.Context, client dynamic.Interface, w *insight.World,
 	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
 ) insight.Facts {
 	wants := w.Wants(object.GetUID(), time.Now())
 	r := &factReader{client: client, world: w}
-	f := insight.Facts{Object: object, Events: r.events(ctx, wants.Namespaces)}
+	f := insight.Facts{Object: object, Events: r.events(ctx, wants.Namespaces...)}
 	if object.GetDeletionTimestamp() == nil {
 		return f // the rest explains why a deletion does not end
 	}
 	if namespace := object.GetNamespace(); namespace != "" {
 		f.NamespaceGone = r.gone(ctx, namespaceKind, namespace)
 	}
-	f.Components = running.of(ctx, w, wants.Finalizers)
+	if len(wants.Finalizers) > 0 {
+		f.Components = r.components(ctx)
+	}
 	kind := gvr.GroupResource()
 	if slices.Contains(object.GetFinalizers(), v1beta1.Finalizer) {
 		f.Held = r.get(ctx, heldKind, v1beta1.HeldRequested+kind.String())
@@ -86,27 +86,31 @@ func factsOf(
 	switch kind {
 	case claimKind.GroupResource():
 		f.Pods = r.list(ctx, podKind, object.GetNamespace())
-	case volumeKind.GroupResource():
-		if in, _, _ := unstructured.NestedString(object.Object, "spec", "claimRef", "namespace"); in != "" {
-			f.Pods = r.list(ctx, podKind, in)
-		}
-		f.Attachments = attachmentsOf(r.list(ctx, attachmentKind, ""), object.GetName())
 	case podKind.GroupResource():
 		if node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName"); node != "" {
 			f.NodeGone = r.gone(ctx, nodeKind, node)
 		}
-	case namespaceKind.GroupResource():
-		f.APIServices = unavailable(r.list(ctx, apiServiceKind, ""))
 	}
 	return f
 }
 
-// attachmentsOf returns the VolumeAttachments of a volume.
-func attachmentsOf(all []unstructured.Unstructured, volume string) (out []unstructured.Unstructured) {
-	for i := range all {
-		if of, _, _ := unstructured.NestedString(all[i].Object, "spec", "source", "persistentVolumeName"); of == volume {
-			out = append(out, all[i])
+// mostWorkloads bounds the workloads of a kind that are read to tell whether a component runs.
+const mostWorkloads = 500
+
+// components reads what tells whether the components run that have to remove finalizers.
+func (r *factReader) components(ctx context.Context) *insight.Components {
+	out := &insight.Components{Complete: true}
+	for _, resource := range []string{"deployments", "statefulsets", "daemonsets"} {
+		kind := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: resource}
+		list, err := r.client.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostWorkloads})
+		if err != nil {
+			out.Complete = false
+			r.world.Missed("workloads of all namespaces (which tell whether a component runs)",
+				apierrors.IsForbidden(err), snapshot.ReasonOf(err))
+			continue
 		}
+		out.Complete = out.Complete && list.GetContinue() == ""
+		out.Workloads = append(out.Workloads, list.Items...)
 	}
 	return out
 }
@@ -120,19 +124,4 @@ func (a *asking) client() (*dynamic.DynamicClient, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	return dynamic.NewForConfig(config)
-}
-
-// unavailable returns the APIServices that are not available, and why.
-func unavailable(services []unstructured.Unstructured) map[string]string {
-	out := map[string]string{}
-	for i := range services {
-		conditions, _, _ := unstructured.NestedSlice(services[i].Object, "status", "conditions")
-		for _, one := range conditions {
-			c, _ := one.(map[string]any)
-			if c["type"] == "Available" && c["status"] != "True" {
-				out[services[i].GetName()] = fmt.Sprint(c["message"])
-			}
-		}
-	}
-	return out
 }

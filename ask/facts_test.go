@@ -1,13 +1,9 @@
 package ask
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,15 +45,6 @@ func factsTown() *apitest.Server {
 	}
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	api.Put("nodes", "{apiVersion: v1, kind: Node, metadata: {name: here}}")
-	for name, volume := range map[string]string{"a": "disk", "b": "other"} {
-		api.Put("volumeattachments", fmt.Sprintf("{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: %s}, spec: {source: {persistentVolumeName: %s}}}", name, volume))
-	}
-	for name, conditions := range map[string]string{
-		"v1.up": "[{type: Available, status: 'True', message: fine}]", "v1.down": "[{type: Other, status: 'True'}, {type: Available, status: 'False', message: no endpoints}]",
-		"v1.lost": "[{type: Available, status: Unknown, message: not asked}]", "v1.new": "[]",
-	} {
-		api.Put("apiservices", "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: "+name+"}, status: {conditions: "+conditions+"}}")
-	}
 	api.Put("heldcollections", "{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: requested.pods}}")
 	return api
 }
@@ -75,17 +62,11 @@ func shownFacts(f insight.Facts) string {
 	if f.Pods != nil {
 		out = append(out, "pods "+names(f.Pods))
 	}
-	if f.Attachments != nil {
-		out = append(out, "attachments "+names(f.Attachments))
-	}
 	if f.NamespaceGone != nil && *f.NamespaceGone {
 		out = append(out, "namespace gone")
 	}
 	if f.NodeGone != nil {
 		out = append(out, fmt.Sprintf("node gone %t", *f.NodeGone))
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
-		out = append(out, name+": "+f.APIServices[name])
 	}
 	if f.Held != nil {
 		out = append(out, "held by "+f.Held.GetName())
@@ -105,12 +86,11 @@ func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
 	}{
 		"a claim":                          {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop" + going + "}", "pods web", 2},
 		"a claim that stays":               {claimKind, "kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop}", "", 0},
-		"a volume":                         {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}, spec: {claimRef: {namespace: bank, name: data}}", "pods db; attachments a", 2},
-		"a volume that no claim has":       {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}", "attachments a", 1},
+		"a volume":                         {volumeKind, "kind: PersistentVolume, metadata: {name: disk" + going + "}, spec: {claimRef: {namespace: bank, name: data}}", "", 0},
 		"a pod on a node":                  {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: here}", "node gone false", 2},
 		"a pod on a node that is gone":     {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "node gone true", 2},
 		"a pod on no node":                 {podKind, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}", "", 1},
-		"a namespace":                      {namespaceKind, "kind: Namespace, metadata: {name: shop" + going + "}", "v1.down: no endpoints; v1.lost: not asked", 1},
+		"a namespace":                      {namespaceKind, "kind: Namespace, metadata: {name: shop" + going + "}", "", 0},
 		"one whose deletion is held":       {podKind, "kind: Pod, metadata: {name: web, namespace: shop, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [" + v1beta1.Finalizer + "]}", "held by requested.pods", -1},
 		"one whose namespace is gone":      {podKind, "kind: Pod, metadata: {name: web, namespace: ghost" + going + "}", "namespace gone", 1},
 		"another kind of the same name":    {schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pods"}, "kind: Pod, metadata: {name: web, namespace: shop" + going + "}, spec: {nodeName: away}", "", 1},
@@ -131,7 +111,7 @@ func TestFactsAreReadThatSayWhyAnObjectDoesNotGo(t *testing.T) {
 			o := &unstructured.Unstructured{Object: parsed(t, "{apiVersion: v1, "+c.object+"}")}
 			o.SetUID("uid")
 			w := insight.NewWorld("shop", nil)
-			got := shownFacts(factsOf(t.Context(), client(t, api.Config()), &components{client: client(t, api.Config())}, w, c.kind, o))
+			got := shownFacts(factsOf(t.Context(), client(t, api.Config()), w, c.kind, o))
 			if got != c.want || c.asked >= 0 && asked != c.asked || len(w.Unread()) > 0 {
 				t.Errorf("%q of %d requests, want %q of %d; not read: %q", got, asked, c.want, c.asked, unreadKinds(w))
 			}
@@ -150,69 +130,6 @@ func TestAPolicyIsAskedOnlyWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// TestWorkloadsAreReadNowAndThen: a page asks at each change, and what has changed since is not
-// missed for long. What could not be read is told each time.
-func TestWorkloadsAreReadNowAndThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := apitest.New()
-		put := func(resource, kind, name string) {
-			api.Put(resource, "{apiVersion: apps/v1, kind: "+kind+", metadata: {namespace: shop, name: "+name+"}}")
-		}
-		put("deployments", "Deployment", "a")
-		put("statefulsets", "StatefulSet", "b")
-		put("daemonsets", "DaemonSet", "c")
-		lists, refused := 0, ""
-		api.Intercept(func(r apitest.Request) *apitest.Reply {
-			lists++
-			if refused != "" && strings.HasSuffix(r.Path, refused) {
-				return apitest.Refuse(403, "Forbidden", "not you")
-			}
-			return nil
-		})
-		c := &components{client: client(t, api.Config())}
-		for n, step := range []struct {
-			wait          time.Duration
-			refuse        string
-			add           string
-			lists, found  int
-			complete, bad bool
-		}{
-			{0, "", "", 3, 3, true, false},
-			{remembered - 1, "", "d", 0, 3, true, false},
-			{1, "", "", 3, 4, true, false},
-			{time.Second, "/statefulsets", "", 0, 4, true, false},
-			{remembered, "/statefulsets", "", 3, 3, false, true},
-			{time.Second, "", "", 0, 3, false, true}, // what failed is not asked about again and again
-			{remembered, "", "", 3, 4, true, false},
-		} {
-			time.Sleep(step.wait)
-			if step.add != "" {
-				put("deployments", "Deployment", step.add)
-			}
-			refused, lists = step.refuse, 0
-			all, complete, err := c.all(t.Context())
-			if lists != step.lists || len(all) != step.found || complete != step.complete || (err != nil) != step.bad {
-				t.Errorf("step %d: %d lists, %d workloads, complete %t, %v; want %+v", n, lists, len(all), complete, err, step)
-			}
-		}
-	})
-}
-
-// TestWhoWentAwayLeavesNoAnswer: lists that end with a question are no answer to the next one.
-func TestWhoWentAwayLeavesNoAnswer(t *testing.T) {
-	api := apitest.New()
-	api.Put("deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: d}}")
-	c := &components{client: client(t, api.Config())}
-	asked, goAway := context.WithCancel(t.Context())
-	goAway()
-	if _, complete, err := c.all(asked); complete || err == nil {
-		t.Errorf("without lists: complete %t, %v", complete, err)
-	}
-	if all, complete, err := c.all(t.Context()); len(all) != 1 || !complete || err != nil {
-		t.Errorf("the next one has %d workloads, complete %t, %v", len(all), complete, err)
-	}
-}
-
 // TestManyWorkloadsAreNotAll: that a component is not among the first of them proves nothing.
 func TestManyWorkloadsAreNotAll(t *testing.T) {
 	api := apitest.New()
@@ -220,12 +137,9 @@ func TestManyWorkloadsAreNotAll(t *testing.T) {
 		api.Put("daemonsets", fmt.Sprintf("{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: shop, name: d%d}}", i))
 	}
 	w := insight.NewWorld("shop", nil)
-	out := (&components{client: client(t, api.Config())}).of(t.Context(), w, []string{"example.com/hold"})
+	out := (&factReader{client(t, api.Config()), w}).components(t.Context())
 	if out.Complete || len(out.Workloads) != mostWorkloads || len(w.Unread()) > 0 {
 		t.Errorf("complete %t, %d workloads, not read: %q", out.Complete, len(out.Workloads), unreadKinds(w))
-	}
-	if none := (&components{client: client(t, api.Config())}).of(t.Context(), w, nil); none != nil {
-		t.Errorf("without finalizers: %+v", none)
 	}
 }
 

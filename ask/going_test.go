@@ -117,6 +117,31 @@ func TestThePageIsServedUntilItIsStopped(t *testing.T) {
 			t.Errorf("%s%s: %s, want %d", address, path, resp.Status, want)
 		}
 	}
+	w.put("held", "", terminating)
+	for question, want := range map[string]string{
+		"state":      `{"cluster":"the context c, ` + w.url,
+		"namespaces": `[{"name":"shop"}]`,
+		"pending":    `"the component behind the finalizer example.com/hold"`,
+		"orphans":    `"kind":"Orphans"`,
+		"why?kind=configmaps&namespace=shop&name=leaf":                     `"owned by ConfigMap shop/boss"`,
+		"tree?kind=configmaps&namespace=shop&name=leaf":                    `"asked":true`,
+		"plan?kind=configmaps&namespace=shop&name=boss&cascade=background": `"summary":"Plan: 3 objects are deleted in 3 steps."`,
+		"plan?kind=configmaps&namespace=shop&name=leaf&cascade=background": `"lines":[{"count":1,"depth":0,"objects":[{"kind":"configmaps","name":"leaf","namespace":"shop","uid":"uid-leaf"}],"symbol":"-"},`,
+		"plan?kind=configmaps&namespace=shop&name=boss&cascade=sideways":   `{"error":"--cascade \"sideways\": must be`,
+		"plan?kind=configmaps&namespace=shop&name=--server=http://x":       `"--server=http://x\" not found`,
+		"why?kind=-f&namespace=shop&name=/etc/passwd":                      `{"error":`,
+		"purge?name=x": `{"error":"the page answers no question \"purge\""}`,
+	} {
+		resp, err := http.Get(address + "api/" + question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if !strings.Contains(string(said), want) || (resp.StatusCode == http.StatusOK) == strings.HasPrefix(string(said), `{"error"`) {
+			t.Errorf("%s: %s %s, want %s", question, resp.Status, said, want)
+		}
+	}
 	g.stop()
 	if err := g.end(t); err != nil {
 		t.Error(err)

@@ -52,12 +52,6 @@ func heldCommand() *cobra.Command {
 			}
 			return h.list(cmd)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return h.complete(cmd, []string{heldKind.GroupResource().String()}, typed)
-		},
 	}
 	h.register(cmd, "json", "yaml")
 	cmd.Flags().BoolVar(&h.proceed, "proceed", false, "have deleted what is held")

@@ -41,11 +41,8 @@ deleted what is the audit log of the API server.`,
 				return unanswered(err)
 			}
 			all := insight.History(events)
-			switch {
-			case about != nil && a.allNamespaces:
-				all = insight.RecordsAnywhere(events, about.Object, about.kindName)
-			case about != nil:
-				all = insight.RecordsOf(events, about.Object, about.kindName)
+			if about != nil {
+				all = insight.RecordsOf(events, about.Object, about.kindName, a.allNamespaces)
 			}
 			if done, err := a.print(cmd.OutOrStdout(), "History", map[string]any{"items": all}); done {
 				return err
@@ -54,7 +51,6 @@ deleted what is the audit log of the API server.`,
 		},
 	}
 	a.register(cmd, "json", "yaml")
-	a.registerNames(cmd)
 	cmd.Flags().BoolVarP(&a.allNamespaces, "all-namespaces", "A", false,
 		"the whole cluster; Events of cluster-scoped objects are in the namespace default")
 	return cmd

@@ -214,11 +214,11 @@ func TestWhatStrangersWriteCannotHide(t *testing.T) {
 
 // TestACallThatIsGivenUpEnds: while another has its turn.
 func TestACallThatIsGivenUpEnds(t *testing.T) {
-	ts := &tools{turn: make(chan struct{}, 1)}
+	ts := &runner{turn: make(chan struct{}, 1)}
 	ts.turn <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := ts.run(ctx, &reply{}, []string{"pending"}); err == nil {
+	if _, _, err := ts.run(ctx, []string{"pending"}); err == nil {
 		t.Error("it has run")
 	}
 }

@@ -55,7 +55,7 @@ func planCommand() *cobra.Command {
   kubectl weir plan -f manifests/ --cascade=foreground -o json`,
 		RunE: p.run,
 	}
-	p.register(cmd, "json", "yaml")
+	p.register(cmd, "json", "yaml", "lines")
 	p.registerObjects(cmd)
 	p.goesOn = true
 	cmd.Flags().StringVar(&p.cascade, "cascade", "background", "how the delete is to go on with dependents: "+
@@ -125,9 +125,6 @@ func (a *asking) plan(
 	if err != nil {
 		return nil, err
 	}
-	if judge != nil {
-		judge.All = a.full
-	}
 	named := map[types.UID]bool{}
 	for _, o := range objects {
 		uid := whole(o).GetUID()
@@ -135,6 +132,10 @@ func (a *asking) plan(
 			continue // it is named twice, and deleted once
 		}
 		named[uid] = true
+		object := insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name}
+		if err := insight.Undeletable(object); err != nil {
+			return nil, err
+		}
 		if _, ok := w.Graph.Find(uid); !ok {
 			if uid, ok = w.Find(o.Mapping.Resource.GroupResource(), o.Namespace, o.Name); !ok {
 				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, "+
@@ -147,8 +148,7 @@ func (a *asking) plan(
 		}
 		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource,
 			metav1.DeleteOptions{PropagationPolicy: &propagation})
-		verdict.Object = insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace,
-			Name: o.Name, UID: uid}
+		verdict.Object, verdict.Object.UID = object, uid
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
 	judge.Rule(ctx, &d)
@@ -163,8 +163,19 @@ func told(p *insight.Plan) map[string]any {
 	}
 }
 
+// mostPageLines bounds the lines of a plan on the page.
+const mostPageLines = 500
+
 func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
 	if done, err := a.print(w, "Plan", told(p)); done {
+		return err
+	}
+	if a.output == "lines" { // for the page
+		data, err := encode("PlanLines", map[string]any{"verdicts": p.Verdicts, "unread": p.Unread,
+			"summary": p.Summary(), "lines": p.Lines(a.style(w), mostPageLines)})
+		if err == nil {
+			_, err = w.Write(data)
+		}
 		return err
 	}
 	return p.Draw(w, a.style(w))

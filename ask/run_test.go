@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -200,8 +198,11 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan of a kind that is held": {func(w *town) {
 			w.api.Put("heldcollections", `{apiVersion: weir.dev/v1beta1, kind: HeldCollection, metadata: {name: widgets.example.com}}`)
 		}, "held widgets.example.com", []string{"Plan: nothing is deleted."}, ""},
-		"a plan of nothing":                  {nil, "plan", nil, "name an object, as in: deployment web"},
-		"a plan of what is not there":        {nil, "plan cm nobody", nil, `"nobody" not found`},
+		"a plan of nothing":           {nil, "plan", nil, "name an object, as in: deployment web"},
+		"a plan of what is not there": {nil, "plan cm nobody", nil, `"nobody" not found`},
+		"a plan of what nobody may delete": {func(w *town) {
+			w.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}")
+		}, "plan namespace kube-system", nil, "namespaces/kube-system: the API server refuses to delete this namespace, whoever asks"},
 		"a plan of an unknown kind":          {nil, "plan widgets x", nil, `the server doesn't have a resource type "widgets"`},
 		"a plan in another output":           {nil, "plan cm boss -o xml", nil, `--output "xml": must be one of json, yaml`},
 		"a plan of an unknown cascade":       {nil, "plan cm boss --cascade=sideways", nil, `--cascade "sideways": must be background, foreground or orphan`},
@@ -246,45 +247,6 @@ func TestCommandsAnswer(t *testing.T) {
 			}
 			if len(w.written) > 0 {
 				t.Errorf("it has written: %q", w.written)
-			}
-		})
-	}
-}
-
-// TestNamesAreCompleted: and what cannot be completed offers nothing, without a word.
-func TestNamesAreCompleted(t *testing.T) {
-	for _, c := range []struct {
-		args   string // the last one is being typed; "-": nothing is typed yet
-		refuse string
-		want   string
-	}{
-		{"plan configm", "", "configmaps"}, {"plan -", "", "configmaps namespaces secrets"}, {"plan configmaps b", "", "boss"}, {"plan cm boss -", "", "boss leaf twig"},
-		{"tree cm/tw", "", "cm/twig"}, {"why namespaces -", "", "shop"}, {"tree widgets/b", "", ""}, {"tree cm/b", "/configmaps", ""}, {"plan configm", "/api/v1", ""},
-	} {
-		t.Run(c.args+c.refuse, func(t *testing.T) {
-			w := newTown(t)
-			if c.refuse != "" {
-				w.refuse(c.refuse, 403, "Forbidden", "not you")
-			}
-			file := filepath.Join(w.kept, "kubeconfig")
-			text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c", "namespace": "shop"}}]}`, w.url)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			args := strings.Fields(c.args)
-			typed := strings.TrimPrefix(args[len(args)-1], "-")
-			args = append([]string{"__complete", args[0], "--kubeconfig", file, "--cache-dir", w.kept}, append(args[1:len(args)-1], typed)...)
-			var out, errOut strings.Builder
-			root := Root()
-			root.SetArgs(args)
-			root.SetOut(&out)
-			root.SetErr(&errOut)
-			if err := root.Execute(); err != nil {
-				t.Fatal(err)
-			}
-			offered, _, found := strings.Cut(out.String(), ":4\n") // and no names of files
-			if got := strings.Join(strings.Fields(offered), " "); got != c.want || !found {
-				t.Errorf("it offers %q, want %q", out.String(), c.want)
 			}
 		})
 	}
@@ -378,37 +340,6 @@ func TestAnAPIServerThatIsNotThereIsSaidSo(t *testing.T) {
 		if args == "pending" || args == "policies" || args == "history" {
 			s.mustFail(t, "the API server does not answer: ", "choose the cluster with --kubeconfig, --context or KUBECONFIG")
 		}
-	}
-}
-
-// TestTryChangesNothing: each request is a dry run about the object that was read, and what is
-// refused is told.
-func TestTryChangesNothing(t *testing.T) {
-	w := newTown(t)
-	w.put("held", "", terminating)
-	w.answer = func(r apitest.Request) *apitest.Reply {
-		if r.Method == http.MethodGet {
-			return nil
-		}
-		return apitest.Refuse(403, "Forbidden", `admission webhook "x.example.com" denied the request: not\ntoday`)
-	}
-	for _, name := range []string{"held", "leaf"} {
-		s := w.run("why", "cm", name, "--try", "-o", "json")
-		if s.failed != nil || name == "held" && !strings.Contains(s.out, "x.example.com") {
-			t.Errorf("%s: %v\n%s", name, s.failed, s.out)
-		}
-	}
-	if len(w.written) == 0 {
-		t.Error("nothing was tried")
-	}
-	for _, r := range w.written {
-		method, rest, _ := strings.Cut(r, " ")
-		if !strings.Contains(rest, "dryRun=All") && !strings.Contains(rest, `"dryRun":["All"]`) || !strings.Contains(rest, `"uid":"uid-`) || method != "DELETE" && method != "PATCH" {
-			t.Errorf("sent %s: want a dry run about one uid", r)
-		}
-	}
-	if w.api.Get("configmaps/shop/held") == nil || w.api.Get("configmaps/shop/leaf") == nil {
-		t.Error("an object is gone")
 	}
 }
 

@@ -34,7 +34,6 @@ definition its objects: without ages, unless with --full. Nothing has to be inst
 		},
 	}
 	a.register(cmd, "json", "yaml")
-	a.registerNames(cmd)
 	return cmd
 }
 

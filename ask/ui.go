@@ -1,20 +1,15 @@
 package ask
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"time"
+	"net/url"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/metadata"
 
-	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/page"
 )
 
@@ -23,23 +18,21 @@ func uiCommand() *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve a page that answers all of this, and follows the cluster",
-		Long: `Serve a page on this machine that shows what is in the cluster, what the delete of an object does,
-why something does not go, and what is being deleted, and that follows the cluster: it lists and watches the
-metadata of all kinds that you may list. It changes nothing, and loads nothing from anywhere else. Whoever
-has the address that is printed may see what you may see; it is another one at each start, and works on this
-machine only. Ctrl-C ends it.`,
+		Short: "Serve a page that answers all of this",
+		Long: `Serve a page on this machine that shows what the delete of an object does, why something does not
+go, what is being deleted, and what was. It runs these commands with your own rights, and runs those of the
+view that you look at again, about every ten seconds. It changes nothing, and loads nothing from anywhere
+else. Whoever has the address that is printed may see what you may see; it is another one at each start, and
+works on this machine only. Ctrl-C ends it.`,
 		Example: `  kubectl weir ui
   kubectl weir ui -n shop       # this namespace only, for who may not list others
   kubectl weir ui --port 8000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			options, err := a.page(ctx)
+			options, err := a.page(cmd)
 			if err != nil {
 				return err
 			}
-			defer options.Follower.Close()
 			p, err := page.Listen(options, port)
 			if err != nil {
 				return err
@@ -47,7 +40,7 @@ machine only. Ctrl-C ends it.`,
 			say(cmd.OutOrStdout(), "%s", p.URL())
 			say(cmd.ErrOrStderr(), "The page shows %s with your rights, to whoever has this address. Ctrl-C ends it.",
 				options.Cluster)
-			return p.Serve(ctx)
+			return p.Serve(cmd.Context())
 		},
 	}
 	a.registerCluster(cmd)
@@ -57,53 +50,92 @@ machine only. Ctrl-C ends it.`,
 }
 
 // page returns the options of the page for the selected cluster.
-func (a *asking) page(ctx context.Context) (page.Options, error) {
-	reader, err := a.reader()
+func (a *asking) page(cmd *cobra.Command) (page.Options, error) {
+	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return page.Options{}, err
 	}
-	reader.Config = rest.CopyConfig(reader.Config)
-	reader.Config.QPS = -1 // an answer takes few requests, and the page bounds how many are made at the same time
-	client, err := dynamic.NewForConfig(reader.Config)
+	disco, err := a.flags.ToDiscoveryClient()
 	if err != nil {
 		return page.Options{}, err
 	}
-	// The namespace of the context is a default, and does not bound the page; that of a flag does.
-	follower, err := reader.Follow(ctx, *a.flags.Namespace)
-	if err != nil {
+	if _, err := disco.ServerVersion(); err != nil {
 		return page.Options{}, unanswered(err)
 	}
-	running := &components{client: client}
-	return page.Options{
-		Cluster: a.cluster(reader.Config.Host), Flags: a.flagsOf(a.context()), Follower: follower, Policies: reader.Policies,
-		Object: func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (
-			*unstructured.Unstructured, error) {
-			return client.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Facts: func(ctx context.Context, w *insight.World, kind schema.GroupVersionResource,
-			object *unstructured.Unstructured) insight.Facts {
-			f := factsOf(ctx, client, running, w, kind, object)
-			judge, err := reader.Policies(ctx, w)
+	flags := given(cmd.Flags())
+	if *a.flags.Context == "" && a.context() != "" { // the current one may be another later
+		flags = append(flags, "--context="+a.context())
+	}
+	r := &runner{flags: flags, turn: make(chan struct{}, pageTurns)}
+	return page.Options{Cluster: a.cluster(config.Host), Flags: a.flagsOf(a.context()),
+		Ask: func(ctx context.Context, question string, q url.Values) (any, error) {
+			if question == "namespaces" {
+				return a.namespaces(ctx)
+			}
+			args, err := pageArgs(question, q, *a.flags.Namespace)
 			if err != nil {
-				w.Missed("policies", false, err.Error())
+				return nil, err
 			}
-			askPolicies(ctx, judge, w, kind, object, &f)
-			return f
-		},
-		Heard: func(ctx context.Context, w *insight.World, in string) {
-			(&factReader{client: client, world: w}).heard(ctx, in)
-		},
-		Guarded: func(ctx context.Context, w *insight.World) ([]unstructured.Unstructured, []corev1.Event) {
-			return (&factReader{client: client, world: w}).guarded(ctx)
-		},
-		Deleted: func(ctx context.Context, namespace string) ([]page.DeletedTree, error) {
-			trees, err := deletedTrees(ctx, client, namespace, 0)
-			if errors.Is(err, errNoArchive) {
-				err = nil
+			answer, said, err := r.run(ctx, args)
+			if err != nil {
+				return nil, printableError{err}
 			}
-			return inWords(trees, time.Now()), err
-		},
-	}, nil
+			return map[string]any{"answer": answer, "said": said}, nil
+		}}, nil
+}
+
+// pageTurns is how many commands the page runs at the same time.
+const pageTurns = 2
+
+// pageArgs returns the command that answers a question of the page, as arguments. home is the only
+// namespace that the page is about; empty: it is about all.
+func pageArgs(question string, q url.Values, home string) (args []string, err error) {
+	namespace := cmp.Or(q.Get("namespace"), home)
+	switch question {
+	case "pending", "orphans":
+		args, err = asked{Namespace: namespace, AllNamespaces: namespace == ""}.args()
+	case "deleted":
+		args, err = asked{Namespace: namespace}.args()
+	case "held":
+	case "plan":
+		args, err = asked{Type: q.Get("kind"), Name: q.Get("name"), Namespace: namespace, Cascade: q.Get("cascade")}.args()
+		args = append([]string{"--output=lines"}, args...)
+	case "why", "tree":
+		args, err = asked{Type: q.Get("kind"), Name: q.Get("name"), Namespace: namespace}.args()
+	default:
+		err = fmt.Errorf("the page answers no question %q", question)
+	}
+	return append([]string{question}, args...), err
+}
+
+// pageNamespace is a namespace as the page lists it.
+type pageNamespace struct {
+	Name        string `json:"name"`
+	Terminating bool   `json:"terminating,omitempty"`
+}
+
+// namespaces returns all namespaces, or the only one that the page is about.
+func (a *asking) namespaces(ctx context.Context) ([]pageNamespace, error) {
+	if home := *a.flags.Namespace; home != "" {
+		return []pageNamespace{{Name: home}}, nil
+	}
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.Resource(namespaceKind).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	out := make([]pageNamespace, len(list.Items))
+	for i := range list.Items {
+		out[i] = pageNamespace{list.Items[i].Name, list.Items[i].DeletionTimestamp != nil}
+	}
+	return out, nil
 }
 
 // cluster names the cluster for the user: by the context, or the host.

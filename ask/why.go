@@ -14,7 +14,6 @@ import (
 
 func whyCommand() *cobra.Command {
 	a := newAsking()
-	var try bool
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
@@ -22,17 +21,9 @@ func whyCommand() *cobra.Command {
 which command shows more. The answer names the evidence as it was found, which proves no more than it says.
 Nothing has to be installed in the cluster.
 
-For an object that is gone it says what Weir has recorded of its deletion (see history).
-
-With --try, the API server is also asked to try the requests that have to succeed before the object can go,
-without effect (dry run): the delete of what has to go first, and a patch that takes finalizers off. That
-finds admission and conversion webhooks and policies that refuse, or do not answer. It takes the right to
-delete or patch these objects, and changes nothing. With --as the requests are tried as another user, such
-as the garbage collector.`,
+For an object that is gone it says what Weir has recorded of its deletion (see history).`,
 		Example: `  kubectl weir why namespace shop
-  kubectl weir why pvc/data-0
-  kubectl weir why deployment web --try
-  kubectl weir why deployment web --try --as=system:serviceaccount:kube-system:generic-garbage-collector`,
+  kubectl weir why pvc/data-0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.about(cmd, args, func(ctx context.Context, w *insight.World, o *resource.Info) error {
 				facts, err := a.facts(ctx, w, o)
@@ -40,15 +31,10 @@ as the garbage collector.`,
 					return err
 				}
 				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
-				if try {
-					answer.Take(a.try(ctx, w, whole(o).GetUID()))
-				} else {
-					answer.Offer(w.Trials(whole(o).GetUID()))
-				}
 				answer.WithFlags(a.clusterFlags())
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes,
-					"tried": answer.Tried, "unread": w.Unread(),
+					"try": answer.Try, "unread": w.Unread(),
 				}); done {
 					return err
 				}
@@ -61,9 +47,6 @@ as the garbage collector.`,
 		},
 	}
 	a.register(cmd, "json", "yaml")
-	a.registerNames(cmd)
-	cmd.Flags().BoolVar(&try, "try", false, "also try, as a dry run, the requests that have to succeed before the "+
-		"object can go")
 	return cmd
 }
 

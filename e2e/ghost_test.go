@@ -31,8 +31,6 @@ func TestWhatIsLeftOfANamespaceThatIsGoneIsTold(t *testing.T) {
 		out, _, _ := ghost.ask(w.plane.Kubeconfig, "why", "configmap/leaf", "-n", ghost.namespace)
 		return strings.Contains(out, says) && strings.Contains(out, "kubectl create namespace "+ghost.namespace), nil
 	})
-	w.mustSay(w.mustAsk("pending", "-A"), says)
-	w.mustSay(ghost.mustAsk("why", "configmap/leaf", "-n", ghost.namespace, "--try"), says)
 	w.mustKubectl("create", "namespace", ghost.namespace)
 	ghost.unfinalize("leaf")
 	ghost.awaitGone("leaf", "boss")

@@ -42,7 +42,6 @@ type Cascade struct {
 	overrun map[PolicyKey]bool // policies for which too many objects would have to be looked at
 	losses  []*loss
 	early   bool // enough was found, so there may be more losses
-	all     bool // never stop early
 }
 
 // guards reports whether the policy protects in cascades, too.

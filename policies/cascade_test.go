@@ -260,46 +260,8 @@ func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	}
 }
 
-// TestAllThatIsProtectedCanBeSeen: a refusal stops at a few, and says how to see all; all are found
-// where they are asked for, as far as the user may list them.
-func TestAllThatIsProtectedCanBeSeen(t *testing.T) {
-	names := []string{"a", "b", "c", "d", "e"}
-	var objects []map[string]any
-	for _, n := range names {
-		objects = append(objects, configMap(n, nil))
-	}
-	for policy, confirms := range map[string]bool{"confirmation: Required}": true, "maxDependents: 0}": false} {
-		set := Build(nil, sources(t, "f", protects("p", "", policy)), Options{})
-		q := web(nil)
-		q.Facts = catching(true, names...)
-		owns := q.Facts.Dependents
-		q.Facts.Dependents = func(s Search, most int) (AlsoDeleted, bool) {
-			s.UID = "uid-owner"
-			return owns(s, most)
-		}
-		d := carriedOut(set.Cascade(q), objects...)
-		if !strings.HasSuffix(d.Message, "\nTo see all protected objects: kubectl weir plan deployments.apps web -n shop --full") {
-			t.Errorf("%s: %q", policy, d.Message)
-		}
-		list := Access{Verb: "list", Resource: "configmaps", Namespace: "shop"}
-		c := set.Cascade(q)
-		c.All()
-		d = carriedOut(c, objects...)
-		if strings.Contains(d.Message, "To see all") || !strings.Contains(d.Message, "5 configmaps (a, b, c, …) (") {
-			t.Errorf("%s: of all: %q", policy, d.Message)
-		}
-		if found := c.Protected(nil); len(found) > 0 {
-			t.Errorf("%s: who may not list is told of %v", policy, found)
-		}
-		found := c.Protected(map[Access]Answer{list: true})
-		if len(found) != 5 || found[4].Name != "e" || found[4].By.Name != "p" || confirms != strings.HasSuffix(found[4].Confirm, "kubectl annotate configmaps e -n shop --overwrite weir.dev/confirm-delete=uid-e") {
-			t.Errorf("%s: %+v", policy, found)
-		}
-	}
-}
-
-// Only cluster-scoped objects own cluster-scoped objects, and these are not looked at.
-func TestCascadesOfClusterScopedObjectsCostNothing(t *testing.T) {
+// Only cluster-scoped objects own cluster-scoped objects: what is in namespaces need not come then.
+func TestCascadesOfClusterScopedObjectsCostNothingInNamespaces(t *testing.T) {
 	const cluster = "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: whole}, spec: {match: {resources: [{apiGroups: [''], resources: [namespaces]}], namespaceSelector: {matchLabels: {env: prod}}}, protection: {confirmation: Required}}}\n"
 	for text, want := range map[string]string{
 		cluster: "",

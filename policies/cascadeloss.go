@@ -66,9 +66,6 @@ func (c *Cascade) finding(q *Question, l *loss, v *verdict) finding {
 		ways = append(ways, fmt.Sprintf("To keep them: kubectl delete %s --cascade=orphan", q.kubectl()))
 	}
 	ways = append(ways, howToDelete(l, shown)...)
-	if c.early {
-		ways = append(ways, fmt.Sprintf("To see all protected objects: kubectl weir plan %s --full", q.kubectl()))
-	}
 	f.way = strings.Join(ways, "\n")
 	return f
 }
@@ -117,38 +114,4 @@ func howToDelete(l *loss, shown AlsoDeleted) []string {
 		how = "have a second person confirm them, and delete again"
 	}
 	return []string{"To delete them too, " + how + ": " + strings.Join(out, " && ")}
-}
-
-// Protected is an object that goes and that a policy protects.
-type Protected struct {
-	Resource schema.GroupResource
-	Name     string // namespace/name if that helps
-	By       PolicyKey
-	Confirm  string // a command that confirms its delete; "" if none does
-}
-
-// All makes the search go on when enough is known to refuse, up to the bounds of what is read.
-func (c *Cascade) All() { c.all = true }
-
-// Protected returns the objects that were found and that the user may know, by the answers to
-// Discloses.
-func (c *Cascade) Protected(answers map[Access]Answer) (out []Protected) {
-	q := *c.q
-	q.Answers = answers
-	c.sort()
-	for _, l := range c.losses {
-		if l.by.onTrial() {
-			continue
-		}
-		for _, o := range l.objects {
-			if (&verdict{}).mayList(&q, o.resource, o.name) {
-				p := Protected{Resource: o.resource, Name: o.name, By: l.by.key}
-				if l.by.deletion.protection.Confirmation.Asked() {
-					p.Confirm = o.confirm
-				}
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }

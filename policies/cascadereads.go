@@ -116,7 +116,7 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 		c.lose(by, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
 			confirm: howToConfirm(&d, propagation{policy: v1beta1.Background})})
 	}
-	c.early = c.early || !c.all && slices.ContainsFunc(c.losses, func(l *loss) bool {
+	c.early = c.early || slices.ContainsFunc(c.losses, func(l *loss) bool {
 		return !l.by.onTrial() && len(l.objects) >= mostNames
 	})
 	return c.early

@@ -155,17 +155,15 @@ func TestTreeLeavesNothingOut(t *testing.T) {
 		}
 		asked := pick(rng, uids...)
 		above, below := reached(w, asked, true), reached(w, asked, false)
-		for down, want := range map[bool]map[types.UID]bool{false: above, true: union(above, below)} {
-			got := map[types.UID]bool{}
-			for _, o := range drawnObjects(w.Clone().tree(asked, down, noon)) {
-				if got[o.UID] {
-					t.Errorf("tree of %s, dependents %t: %s is drawn twice", asked, down, o.UID)
-				}
-				got[o.UID] = true
+		want, got := union(above, below), map[types.UID]bool{}
+		for _, o := range drawnObjects(w.Clone().Tree(asked, noon)) {
+			if got[o.UID] {
+				t.Errorf("tree of %s: %s is drawn twice", asked, o.UID)
 			}
-			if missing, more := without(want, got), without(got, want); len(missing)+len(more) > 0 {
-				t.Errorf("tree of %s, dependents %t: lacks %q, and has %q besides", asked, down, missing, more)
-			}
+			got[o.UID] = true
+		}
+		if missing, more := without(want, got), without(got, want); len(missing)+len(more) > 0 {
+			t.Errorf("tree of %s: lacks %q, and has %q besides", asked, missing, more)
 		}
 		items := w.Clone().Plan(Deletion{Roots: []types.UID{asked}, Propagation: metav1.DeletePropagationBackground}).Items
 		waited := slices.ContainsFunc(items, func(i *Item) bool { return i.Deleting && !below[i.UID] })

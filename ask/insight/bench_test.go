@@ -38,22 +38,6 @@ func trees(n int) (*World, types.UID) {
 	return w, uidOf("root")
 }
 
-// flat are n ConfigMaps below one, of which one has come after the list.
-func flat(n int) *World {
-	w, root := trees(0)
-	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "root", UID: root}}
-	objects := []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "root", UID: root, ResourceVersion: "1"}}}
-	for i := range n - 1 {
-		name := fmt.Sprintf("leaf-%06d", i)
-		objects = append(objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: uidOf(name), ResourceVersion: "1", OwnerReferences: owner,
-			CreationTimestamp: metav1.NewTime(time.Unix(int64(1_700_000_000+i/1000), 0))}})
-	}
-	gr := schema.GroupResource{Resource: "configmaps"}
-	w.List(gr, "1", objects)
-	w.Observe(gr, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "a-newcomer", UID: uidOf("newcomer"), ResourceVersion: "2", OwnerReferences: owner}})
-	return w
-}
-
 // uidOf is a UUID, as the API server's are: of any other uid the graph keeps the text.
 func uidOf(name string) types.UID {
 	h := fnv.New128a()
@@ -93,33 +77,6 @@ func BenchmarkPlan(b *testing.B) {
 			if err := DrawTree(io.Discard, w.Tree(root, time.Time{}), Style{}); err != nil {
 				b.Fatal(err)
 			}
-		}
-	})
-	b.Run("outline", func(b *testing.B) {
-		for b.Loop() {
-			b.StopTimer()
-			w, root := trees(100_000)
-			b.StartTimer()
-			if o, ok := w.Outline(root, Deletion{Propagation: metav1.DeletePropagationBackground}, time.Now()); !ok || o.Root().Goes != 100_001 {
-				b.Fatal("not all of it goes")
-			}
-		}
-	})
-	b.Run("outline, flat", func(b *testing.B) {
-		flat := flat(100_000)
-		for b.Loop() {
-			b.StopTimer()
-			w := flat.Clone()
-			b.StartTimer()
-			if o, ok := w.Outline(uidOf("root"), Deletion{Propagation: metav1.DeletePropagationBackground}, time.Now()); !ok || o.Root().Goes != 100_001 {
-				b.Fatal("not all of it goes")
-			}
-		}
-	})
-	b.Run("clone", func(b *testing.B) {
-		flat := flat(100_000)
-		for b.Loop() {
-			flat.Clone()
 		}
 	})
 	b.Run("world", func(b *testing.B) {

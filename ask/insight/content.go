@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -47,8 +46,9 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 		for _, c := range causes {
 			s := byActor[c.Actor]
 			if s == nil {
-				s = &share{first: v, cause: Cause{Actor: c.Actor, finalizer: c.finalizer, manager: c.manager,
-					holder: c.holder, refused: c.refused, shared: true, endless: c.endless}}
+				s = &share{first: v, cause: c.refused.cause()}
+				s.cause.Actor, s.cause.shared, s.cause.endless = c.Actor, true, c.endless
+				s.cause.finalizer, s.cause.manager, s.cause.holder = c.finalizer, c.manager, c.holder
 				byActor[c.Actor] = s
 				out = append(out, s)
 			}
@@ -56,7 +56,6 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 				continue // one component has two finalizers on it
 			}
 			s.objects = append(s.objects, objectOf(&v))
-			s.cause.uids = append(s.cause.uids, v.UID)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *share) int {
@@ -68,19 +67,10 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 	return out
 }
 
-// acting returns a cause whose actor is usual, a controller, or who refuses its request for the
-// object.
-func (w *World) acting(uid types.UID, usual string) Cause {
-	if by, ok := w.refused[uid]; ok {
-		return Cause{Actor: by.actor, refused: by}
-	}
-	return Cause{Actor: usual}
-}
-
 // draining returns the causes of a terminating namespace: one for each actor on what is left in it.
 func (w *explanation) draining(v *graph.View) []Cause {
 	c := w.acting(v.UID, "the namespace controller")
-	c.Look, c.about = cmp.Or(c.refused.look, "kubectl weir pending -n "+v.Name), aboutContent
+	c.Look, c.about = cmp.Or(c.Look, "kubectl weir pending -n "+v.Name), aboutContent
 	if w.Namespace != "" && w.Namespace != v.Name {
 		c.What = "the namespace is terminating"
 		return []Cause{c}
@@ -140,9 +130,9 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
 	for n, s := range w.shares(all, like) {
 		s.cause.What, s.cause.about = what+kindsOf(s.objects), like.about
-		s.cause.Look = cmp.Or(s.cause.refused.look, like.Look)
+		s.cause.Look = cmp.Or(s.cause.Look, like.Look)
 		if n == 0 {
-			s.cause.Evidence = like.Evidence
+			s.cause.Evidence = slices.Concat(like.Evidence, s.cause.Evidence)
 		}
 		switch {
 		case s.cause.endless:

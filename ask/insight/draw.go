@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -35,26 +34,28 @@ func (s Style) paint(symbol, text string) string {
 
 // Draw writes a plan as a tree, from the roots down.
 func (p *Plan) Draw(w io.Writer, style Style) error {
-	namespace := ""
+	out, unread := p.said(style), p.unread(style)
+	lines := p.Lines(style, max(leastLines, mostLines-strings.Count(out+unread, "\n")))
+	if len(lines) > 0 {
+		out += textOf(lines, p.namespace(), style) + "\n"
+	}
+	_, err := io.WriteString(w, out+unread+p.Summary()+"\n")
+	return err
+}
+
+// namespace returns the namespace of the roots; empty if they are of several.
+func (p *Plan) namespace() (namespace string) {
 	for n, r := range p.Roots {
 		in := r.Namespace
 		if r.Kind == namespaces.String() {
 			in = r.Name
 		}
 		if n > 0 && namespace != in {
-			namespace = ""
-			break
+			return ""
 		}
 		namespace = in
 	}
-	out, unread := p.said(style), p.unread(style)
-	lines := drawn(p.branches(namespace, style), style, max(leastLines, mostLines-strings.Count(out+unread, "\n")))
-	if len(lines) > 0 {
-		out += strings.Join(lines, "\n") + "\n\n"
-	}
-	out += unread
-	_, err := io.WriteString(w, out+p.Summary()+"\n")
-	return err
+	return namespace
 }
 
 // said says what policies say about the deletes of roots, refusals first. Unless Full, it says only
@@ -92,21 +93,10 @@ func (p *Plan) said(style Style) string {
 
 func (v *Verdict) draw(b *strings.Builder, style Style) {
 	if v.Refused {
-		refusal := fmt.Sprintf("✗ %s: %s refuses the delete: %s", v.Object, cmp.Or(v.By, "a policy"), v.Message)
+		refusal := fmt.Sprintf("✗ %s: a policy refuses the delete: %s", v.Object, v.Message)
 		b.WriteString(style.paint("!", refusal) + "\n")
 		if v.Confirm != "" {
 			b.WriteString("To confirm exactly what this plan shows: " + v.Confirm + "\n")
-		}
-		b.WriteByte('\n')
-	}
-	if len(v.Protected) > 0 {
-		fmt.Fprintf(b, "What is protected of %s:\n", v.Object)
-		for _, one := range v.Protected {
-			fmt.Fprintf(b, "  %s (%s)", one.Object, one.By)
-			if one.Confirm != "" {
-				b.WriteString(": " + one.Confirm)
-			}
-			b.WriteByte('\n')
 		}
 		b.WriteByte('\n')
 	}
@@ -163,16 +153,10 @@ func (p *Plan) Summary() string {
 	}
 	s := "Plan: "
 	switch {
-	case t.Forbidden == len(p.Roots) && t.Forbidden > 0:
-		s += "the API server refuses it: "
-	case t.Forbidden > 0:
-		s += fmt.Sprintf("the API server refuses %d of %d deletes; ", t.Forbidden, len(p.Roots))
-	}
-	switch refused := t.Refused - t.Forbidden; {
-	case refused == len(p.Roots) && refused > 0:
+	case t.Refused == len(p.Roots) && t.Refused > 0:
 		s += "policies refuse it; without them "
-	case refused > 0:
-		s += fmt.Sprintf("policies refuse %d of %d deletes; without them ", refused, len(p.Roots))
+	case t.Refused > 0:
+		s += fmt.Sprintf("policies refuse %d of %d deletes; without them ", t.Refused, len(p.Roots))
 	}
 	s += strings.Join(parts, ", ") + "."
 	if len(p.Unread) > 0 {
@@ -212,9 +196,9 @@ func (p *Plan) Incomplete() bool {
 	return len(p.Unread) > 0 || t.Doubtful > 0 || t.Contested > 0
 }
 
-// branches returns the roots with all that is below them: each item once, below the first of its
-// owners that is met.
-func (p *Plan) branches(namespace string, style Style) []*branch {
+// Lines returns the roots with all that is below them: each item once, below the first of its
+// owners that is met. Unless Full, these are no more than most lines.
+func (p *Plan) Lines(style Style, most int) []Line {
 	byUID := map[types.UID]*Item{}
 	below := map[types.UID][]*Item{}
 	for _, i := range p.Items {
@@ -232,40 +216,31 @@ func (p *Plan) branches(namespace string, style Style) []*branch {
 	}
 	met := map[types.UID]bool{}
 	fold := newFolding(style)
-	var grow func(i *Item) *branch
-	grow = func(i *Item) *branch {
-		b := &branch{symbol: symbolOf(i), names: []string{i.Short(namespace)}, note: i.note(style)}
-		var next []*Item
-		for _, d := range below[i.UID] {
-			if !met[d.UID] {
-				met[d.UID] = true
-				next = append(next, d)
-			}
+	var grow func(items []*Item) []*branch
+	grow = func(items []*Item) (out []*branch) {
+		items = slices.DeleteFunc(slices.Clone(items), func(i *Item) bool {
+			before := met[i.UID]
+			met[i.UID] = true
+			return before
+		})
+		for _, i := range items {
+			b := &branch{symbol: symbolOf(i), objects: []Object{i.Object}, note: i.note(style), below: grow(below[i.UID])}
+			fold.seal(b, i.Kind)
+			out = append(out, b)
 		}
-		for _, d := range next {
-			b.below = append(b.below, grow(d))
-		}
-		fold.seal(b, i.Kind)
-		return b
+		return out
 	}
-	var roots []*branch
 	var first []*Item
 	for _, r := range p.Roots {
-		if i := byUID[r.UID]; i != nil && !met[r.UID] {
-			met[r.UID] = true
+		if i := byUID[r.UID]; i != nil {
 			first = append(first, i)
 		}
 	}
-	for _, i := range first {
-		roots = append(roots, grow(i))
-	}
+	roots := grow(first)
 	for _, i := range p.Items { // what is connected with the roots in other ways
-		if !met[i.UID] {
-			met[i.UID] = true
-			roots = append(roots, grow(i))
-		}
+		roots = append(roots, grow([]*Item{i})...)
 	}
-	return fold.alike(roots)
+	return linesOf(fold.alike(roots), style, most)
 }
 
 func symbolOf(i *Item) string {
@@ -286,9 +261,6 @@ func (i *Item) note(style Style) string {
 		}
 		if others := i.othersFinalizers(); len(others) > 0 {
 			notes = append(notes, "waits until "+whoTakesOff(others))
-			if i.Deserted != "" {
-				notes = append(notes, i.Deserted)
-			}
 		} else if i.Brake == "" && i.Stage > 0 {
 			notes = append(notes, "after that")
 		}

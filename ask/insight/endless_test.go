@@ -90,8 +90,8 @@ func TestEveryQuestionHasAnAnswerWhateverOwnsWhat(t *testing.T) {
 				t.Error(err)
 			}
 			for _, p := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
-				if _, ok := w.Clone().Outline(v.UID, Deletion{Roots: []types.UID{v.UID}, Propagation: p}, noon); !ok {
-					t.Errorf("the outline of %s: no answer", v.Name)
+				if plan := w.Clone().Plan(Deletion{Roots: []types.UID{v.UID}, Propagation: p}); len(plan.Lines(Style{}, mostLines)) == 0 {
+					t.Errorf("the plan of %s: no answer", v.Name)
 				}
 			}
 		}

@@ -1,17 +1,12 @@
 package insight
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -19,12 +14,12 @@ import (
 )
 
 // add adds to a cause what the whole object and others tell about it.
-func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
+func (f Facts) add(c *Cause, v *graph.View) {
 	if c.finalizer != "" {
 		c.Evidence = append(c.Evidence, f.Components.evidence(c.finalizer, c.manager)...)
 	}
 	if c.finalizer == v1beta1.Finalizer && f.Held != nil {
-		f.held(c, v, now)
+		f.held(c, v)
 	}
 	if e := f.Enforcement; c.finalizer == v1beta1.Finalizer && e != nil {
 		if e.By != "" {
@@ -37,14 +32,6 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 	switch {
 	case v.Kind == claims && c.finalizer == "kubernetes.io/pvc-protection":
 		f.used(c, v.Name)
-	case v.Kind == storage && c.finalizer == "kubernetes.io/pv-protection":
-		f.bound(c)
-	case v.Kind == storage && strings.HasPrefix(c.finalizer, "external-attacher/"):
-		for i := range f.Attachments {
-			node, _, _ := unstructured.NestedString(f.Attachments[i].Object, "spec", "nodeName")
-			c.Evidence = append(c.Evidence, fmt.Sprintf("volumeattachments/%s attaches it to the node %s",
-				f.Attachments[i].GetName(), words.Printable(node)))
-		}
 	case c.about == aboutStopping && f.NodeGone != nil && *f.NodeGone:
 		c.Evidence = append(c.Evidence, "the node that it runs on is not there any more: nothing will confirm "+
 			"that the pod has stopped")
@@ -54,7 +41,7 @@ func (f Facts) add(c *Cause, v *graph.View, now time.Time) {
 
 // held makes a person the actor of a cause, if a brake holds the deletion. A HeldCollection names
 // only some of what it holds.
-func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
+func (f Facts) held(c *Cause, v *graph.View) {
 	var h v1beta1.HeldCollection
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(f.Held.Object, &h) != nil || h.Status.Held == 0 {
 		return
@@ -65,19 +52,13 @@ func (f Facts) held(c *Cause, v *graph.View, now time.Time) {
 	if named < 0 && int(h.Status.Held) <= len(h.Status.Samples) {
 		return // all are named
 	}
-	c.braked, c.Actor, c.Look = true, "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
+	c.Actor, c.Look = "a person who decides", "kubectl get held "+words.Shell(h.Name)+" -o wide"
 	if named >= 0 {
 		c.What += ", which waits until a person decides: " +
 			words.Printable(h.Status.Samples[named].Why)
 	} else {
 		c.What += fmt.Sprintf(", which may wait until a person decides: %d "+
 			"deletions of %s are held", h.Status.Held, v.Kind)
-	}
-	for _, s := range saidOf(f.Events, map[types.UID]bool{v.UID: true}, v) {
-		if s.uid == v.UID && s.reason == v1beta1.ReasonDeletionHeld {
-			c.Evidence = append(c.Evidence, s.evidence(now)+": "+s.message)
-			return
-		}
 	}
 }
 
@@ -87,23 +68,6 @@ func (f Facts) used(c *Cause, claim string) {
 		c.Evidence = append(c.Evidence, "pods that use the claim: "+someOf(users))
 		c.Actor = "whoever runs " + users[0]
 	}
-}
-
-// bound adds to which claim a volume is bound, and which pods use that.
-func (f Facts) bound(c *Cause) {
-	if f.Object == nil {
-		return
-	}
-	name, _, _ := unstructured.NestedString(f.Object.Object, "spec", "claimRef", "name")
-	in, _, _ := unstructured.NestedString(f.Object.Object, "spec", "claimRef", "namespace")
-	if phase, _, _ := unstructured.NestedString(f.Object.Object, "status", "phase"); name == "" || phase != "Bound" {
-		return
-	}
-	claim := Object{Kind: claims.String(), Namespace: in, Name: name}
-	c.Evidence = append(c.Evidence, "it is bound to "+claim.String())
-	c.Actor, c.Look = "whoever deletes "+claim.String(), fmt.Sprintf("kubectl weir why -n %s persistentvolumeclaim %s",
-		words.Shell(in), words.Shell(name))
-	f.used(c, name)
 }
 
 // refused returns a cause if a policy refuses the delete of an object that is not being deleted.
@@ -119,70 +83,15 @@ func (f Facts) refused() []Cause {
 	return []Cause{c}
 }
 
-// told returns a cause for each actor that refused Weir's controller, as Events about the objects
-// of causes tell. Events about a known cause become its evidence.
-func (f Facts) told(causes []Cause, v *graph.View, now time.Time) (out []Cause) {
-	about, braked := map[types.UID]bool{}, false
-	for i := range causes {
-		braked = braked || causes[i].braked
-		for _, uid := range causes[i].uids {
-			about[uid] = true
-		}
-	}
-	met := map[string]bool{}
-	by := func(actor string) int {
-		return slices.IndexFunc(causes, func(c Cause) bool { return actor != "" && c.refused.actor == actor })
-	}
-	add := func(what, actor, look, evidence string) {
-		if met[actor] {
-			return
-		}
-		met[actor] = true
-		if at := by(actor); at >= 0 {
-			causes[at].Evidence = append(causes[at].Evidence, what+" ("+evidence+")") // the cause is known
-			return
-		}
-		out = append(out, Cause{What: what, Actor: actor, Look: look, Evidence: []string{evidence}, shared: true})
-	}
-	for _, s := range saidOf(f.Events, about, v) {
-		evidence := s.evidence(now)
-		if s.reason == v1beta1.ReasonDeletionHeld {
-			if !braked || s.uid != v.UID { // else held has added it
-				add(fmt.Sprintf("Weir's controller waits at %s: %s", s.object, s.message), "", "", evidence)
-			}
-			continue
-		}
-		actor, look := refuser("", s.message)
-		add(fmt.Sprintf("Weir's controller is refused at %s: %s", s.object, s.message), cmp.Or(actor, unnamed),
-			look, evidence)
-	}
-	if f.Object != nil && v.Kind == namespaces {
-		for _, text := range failures(f.Object) {
-			if actor, look := refuser("", text); actor != "" && by(actor) < 0 { // else the conditions are evidence already
-				add("the API server refuses what the namespace controller asks for: "+text, actor, look,
-					"the condition NamespaceDeletionContentFailure")
-			}
-		}
-	}
-	return out
-}
-
-// homeless returns the cause that the namespace of an object does not exist, unless it is among
-// known.
-func (f Facts) homeless(v *graph.View, known []Cause) []Cause {
-	c := noHome(v.Namespace)
-	same := func(k Cause) bool { return k.What == c.What }
-	if f.NamespaceGone == nil || !*f.NamespaceGone || slices.ContainsFunc(known, same) {
+// homeless returns the cause that the namespace of an object does not exist.
+func (f Facts) homeless(v *graph.View) []Cause {
+	if f.NamespaceGone == nil || !*f.NamespaceGone {
 		return nil
 	}
-	return []Cause{c}
-}
-
-func noHome(namespace string) Cause {
-	return Cause{
-		What:  fmt.Sprintf("its namespace %s does not exist, so the API server accepts no request about it", namespace),
-		Actor: fmt.Sprintf(whoMakesNamespaces, namespace),
-	}
+	return []Cause{{
+		What:  fmt.Sprintf("its namespace %s does not exist, so the API server accepts no request about it", v.Namespace),
+		Actor: fmt.Sprintf(whoMakesNamespaces, v.Namespace),
+	}}
 }
 
 // besides returns a cause for each foreign finalizer in the spec of a namespace.
@@ -198,20 +107,6 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 					words.Printable(name)), Actor: actorOf(name), Look: "kubectl get namespace " + v.Name + " -o yaml"})
 			}
 		}
-	}
-	return out
-}
-
-// unavailable returns a cause for each APIService that is not available, so that the namespace may
-// have unlisted objects of it.
-func (f Facts) unavailable() (out []Cause) {
-	for _, name := range slices.Sorted(maps.Keys(f.APIServices)) {
-		out = append(out, Cause{
-			What: fmt.Sprintf("the APIService %s is not available, so it is not known whether the namespace holds "+
-				"objects of it: %s", name, words.Printable(f.APIServices[name])),
-			Actor: "whoever runs the API behind the APIService " + name,
-			Look:  "kubectl describe apiservice " + name,
-		})
 	}
 	return out
 }

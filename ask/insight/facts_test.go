@@ -124,16 +124,12 @@ func TestWhySaysWhatIsSo(t *testing.T) {
    Who has to act: the component behind the finalizer example.com/hold.
 `},
 		"a namespace that holds a kind which cannot be listed": {"namespaces name: x, DELETED\nconfigmaps name: c, namespace: x, DELETED, finalizers: [example.com/hold]",
-			"x", Facts{APIServices: map[string]string{"v1.down": "no endpoints"}}, "widgets.example.com", `
+			"x", Facts{}, "widgets.example.com", `
 1. Objects of widgets.example.com cannot be listed, so it is not known whether some are left: conversion webhook for example.com/v1, Kind=Widget failed: no.
    Who has to act: whoever runs the conversion webhook of example.com/v1, Kind=Widget.
    To see more: kubectl get crd widgets.example.com -o jsonpath='{.spec.conversion}'
 
-2. The APIService v1.down is not available, so it is not known whether the namespace holds objects of it: no endpoints.
-   Who has to act: whoever runs the API behind the APIService v1.down.
-   To see more: kubectl describe apiservice v1.down
-
-3. Content is left in the namespace: 1 configmaps.
+2. Content is left in the namespace: 1 configmaps.
    Who has to act: the component behind the finalizer example.com/hold.
    Evidence: finalizers in it: example.com/hold on 1.
    Evidence: configmaps/x/c has the finalizer example.com/hold.
@@ -199,50 +195,5 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestNothingConfirmsWhatTheAPIServerRefuses: a policy that asks for a confirmation has no say.
-func TestNothingConfirmsWhatTheAPIServerRefuses(t *testing.T) {
-	w := placeOf(t, "namespaces name: kube-public\nnamespaces name: mine")
-	asks := func(name string) Verdict {
-		return Verdict{Object: Object{Kind: "namespaces", Name: name, UID: types.UID(name)}, Refused: true, Message: "confirm it", Confirm: "kubectl annotate"}
-	}
-	p := w.Plan(Deletion{Roots: []types.UID{"kube-public", "mine"}, Verdicts: []Verdict{asks("kube-public"), asks("mine")}})
-	var out strings.Builder
-	if err := p.Draw(&out, Style{}); err != nil {
-		t.Fatal(err)
-	}
-	want := `✗ namespaces/mine: a policy refuses the delete: confirm it
-To confirm exactly what this plan shows: kubectl annotate
-
-✗ namespaces/kube-public: the API server refuses the delete: nobody may delete this namespace
-
-- namespaces/mine
-
-Plan: the API server refuses 1 of 2 deletes; policies refuse 1 of 2 deletes; without them 1 object is deleted.
-`
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestWhatIsTriedIsOffered: unless there is nothing to try, or it is known who refuses it.
-func TestWhatIsTriedIsOffered(t *testing.T) {
-	refused := Cause{refused: refusal{actor: "a webhook"}}
-	for name, c := range map[string]struct {
-		a      Answer
-		trials []Trial
-		want   string
-	}{
-		"nothing to try":  {Answer{}, nil, ""},
-		"something":       {Answer{Object: Object{Kind: "configmaps", Namespace: "x", Name: "c"}}, []Trial{{}}, "kubectl weir why -n x configmaps c --try --context=d"},
-		"in no namespace": {Answer{Object: Object{Kind: "nodes", Name: "n"}}, []Trial{{}}, "kubectl weir why nodes n --try --context=d"},
-		"what is refused": {Answer{Causes: []Cause{refused}}, []Trial{{}}, ""},
-	} {
-		c.a.Offer(c.trials)
-		if c.a.WithFlags(" --context=d"); c.a.Try != c.want {
-			t.Errorf("%s: %q, want %q", name, c.a.Try, c.want)
-		}
 	}
 }

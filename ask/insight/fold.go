@@ -19,21 +19,33 @@ const (
 	leastLines = 10
 )
 
+// Line is a line of a drawing: objects that are alike, and what is said about them.
+type Line struct {
+	Depth  int    `json:"depth"`
+	Symbol string `json:"symbol"`
+	// Objects are the first of the objects that the line stands for, Count is how many these are;
+	// 0: the line says how much is left out.
+	Objects []Object `json:"objects,omitempty"`
+	Count   int      `json:"count,omitempty"`
+	Note    string   `json:"note,omitempty"`
+	// Each reports whether each of several objects has lines like those below for itself.
+	Each bool `json:"each,omitempty"`
+}
+
 // branch is a line of a drawing with the lines below it. Siblings that are alike are one branch.
 type branch struct {
-	symbol string
-	names  []string // of the objects that it stands for, as they are shown
-	note   string
-	below  []*branch
-	sign   int // is the same for siblings that are alike
+	symbol  string
+	objects []Object // that it stands for
+	note    string
+	below   []*branch
+	sign    int // is the same for siblings that are alike
 }
 
 // folding merges siblings that are alike. What a branch is like is a number: as text it would be as
 // long as all that is below.
 type folding struct {
-	style   Style
-	signs   map[string]int
-	ageless bool // ages are not shown
+	style Style
+	signs map[string]int
 }
 
 func newFolding(style Style) *folding { return &folding{style: style, signs: map[string]int{}} }
@@ -44,7 +56,7 @@ func (f *folding) seal(b *branch, kind string) {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s|%s|%s", b.symbol, kind, b.note)
 	for _, d := range b.below {
-		fmt.Fprintf(&s, "|%d*%d", d.sign, len(d.names))
+		fmt.Fprintf(&s, "|%d*%d", d.sign, len(d.objects))
 	}
 	if f.signs[s.String()] == 0 {
 		f.signs[s.String()] = len(f.signs) + 1
@@ -73,29 +85,20 @@ func (f *folding) alike(all []*branch) []*branch {
 
 // join merges a branch that is alike, and what is below it.
 func (b *branch) join(other *branch) {
-	b.names = append(b.names, other.names...)
+	b.objects = append(b.objects, other.objects...)
 	for i, d := range other.below {
 		b.below[i].join(d)
 	}
 }
 
-// drawn returns the lines of branches. Unless Full, it counts the lines beyond most instead.
-func drawn(branches []*branch, style Style, most int) []string {
-	var lines []string
-	more, objects, last := 0, 0, 0 // lines that are left out, the objects that they stand for, and those of the last line
+// linesOf returns the lines of branches. Unless Full, these are no more than most, and the last
+// says how much is left out.
+func linesOf(branches []*branch, style Style, most int) (lines []Line) {
 	var walk func(b *branch, depth int)
 	walk = func(b *branch, depth int) {
-		line := ""
-		if more == 0 {
-			line = strings.Repeat("  ", depth) + style.paint(b.symbol, strings.TrimSpace(b.symbol+" "+b.title()))
-		}
-		if style.Full || more == 0 && len(lines) < most {
-			lines = append(lines, line)
-			last = len(b.names)
-		} else {
-			more++
-			objects += len(b.names)
-		}
+		slices.SortFunc(b.objects, func(a, b Object) int { return byName(&a, &b) })
+		lines = append(lines, Line{Depth: depth, Symbol: b.symbol, Objects: b.objects[:min(len(b.objects), someNames)],
+			Count: len(b.objects), Note: b.note, Each: len(b.below) > 0 && len(b.objects) > 1})
 		for _, d := range b.below {
 			walk(d, depth+1)
 		}
@@ -103,32 +106,43 @@ func drawn(branches []*branch, style Style, most int) []string {
 	for _, b := range branches {
 		walk(b, 0)
 	}
-	if more == 0 {
+	if style.Full || len(lines) <= most {
 		return lines
 	}
-	if len(lines) > 1 {
-		lines, more, objects = lines[:len(lines)-1], more+1, objects+last
+	objects, more := 0, len(lines)-(most-1)
+	for _, l := range lines[most-1:] {
+		objects += l.Count
 	}
-	return append(lines, fmt.Sprintf("… %s more, with %s: --full shows them", words.Count(more, "line", "lines"),
-		words.Count(objects, "object", "objects")))
+	return append(lines[:most-1], Line{Symbol: "…", Note: fmt.Sprintf("%s more, with %s: --full shows them",
+		words.Count(more, "line", "lines"), words.Count(objects, "object", "objects"))})
 }
 
-// title names the objects of a branch, and adds its note.
-func (b *branch) title() string {
-	names := slices.Clone(b.names)
-	slices.Sort(names)
-	text := names[0]
-	for _, n := range names[1:min(len(names), someNames)] {
-		text += ", " + n[strings.Index(n, "/")+1:]
+// textOf returns lines as text, each with a line break. Names are without the given namespace.
+func textOf(lines []Line, namespace string, style Style) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(strings.Repeat("  ", l.Depth) + style.paint(l.Symbol, l.Symbol+" "+l.title(namespace)) + "\n")
 	}
-	if len(names) > someNames {
-		text += fmt.Sprintf(" and %d more", len(names)-someNames)
+	return b.String()
+}
+
+// title names the objects of a line, and adds its note.
+func (l *Line) title(namespace string) (text string) {
+	for i, o := range l.Objects {
+		name := o.Short(namespace)
+		if i > 0 {
+			name = ", " + name[strings.Index(name, "/")+1:]
+		}
+		text += name
 	}
-	if len(b.below) > 0 && len(names) > 1 {
+	if l.Count > len(l.Objects) {
+		text += fmt.Sprintf(" and %d more", l.Count-len(l.Objects))
+	}
+	if l.Each {
 		text += ", each with its own"
 	}
-	if b.note != "" {
-		text += ": " + b.note
+	if text != "" && l.Note != "" {
+		text += ": "
 	}
-	return text
+	return text + l.Note
 }

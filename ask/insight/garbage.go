@@ -106,6 +106,6 @@ func (w *World) unserved(owners schema.GroupResource) {
 	if gone.Kind == "" {
 		return
 	}
-	w.kinds[owners], w.read[owners] = gone, listing{round: w.round + 1} // no object of it can be created any more
+	w.kinds[owners], w.read[owners] = gone, "" // no object of it can be created any more
 	w.Graph.Apply(graph.Serving{Resources: append(all, gone)})
 }

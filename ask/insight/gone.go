@@ -13,7 +13,7 @@ import (
 // as Events have it. It returns false if nothing is known.
 func Gone(o Object, kindName string, events []corev1.Event, now time.Time) (Answer, bool) {
 	a := Answer{Object: o, State: "is not there"}
-	for _, r := range RecordsOf(events, o, kindName) {
+	for _, r := range RecordsOf(events, o, kindName, false) {
 		a.UID = r.uid()
 		c := Cause{What: "it was deleted " + r.sentence(now), Evidence: []string{fmt.Sprintf("the Event on %s; "+
 			"whoever may create Events can write one, the audit log of the API server is the proof", r.root())},

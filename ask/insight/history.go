@@ -70,17 +70,10 @@ func collectedOf(e *corev1.Event) (out []Object) {
 }
 
 // RecordsOf returns the cascades that deleted an object of that name, as the first object or
-// another, whatever its uid was. kindName is its kind as Events have it. The last is first.
-func RecordsOf(events []corev1.Event, o Object, kindName string) (out []Cascade) {
-	return recordsOf(events, o, kindName, func(namespace string) bool { return namespace == o.Namespace })
-}
-
-// RecordsAnywhere is RecordsOf for objects of that name in all namespaces.
-func RecordsAnywhere(events []corev1.Event, o Object, kindName string) []Cascade {
-	return recordsOf(events, o, kindName, func(string) bool { return true })
-}
-
-func recordsOf(events []corev1.Event, o Object, kindName string, in func(namespace string) bool) (out []Cascade) {
+// another, whatever its uid was: in its namespace, or everywhere. kindName is its kind as Events
+// have it. The last is first.
+func RecordsOf(events []corev1.Event, o Object, kindName string, everywhere bool) (out []Cascade) {
+	in := func(namespace string) bool { return everywhere || namespace == o.Namespace }
 	group := schema.ParseGroupResource(o.Kind).Group
 	of := map[types.UID]bool{}
 	out = []Cascade{} // not nil: JSON has a list, even if it is empty

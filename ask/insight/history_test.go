@@ -75,11 +75,11 @@ func TestHistoryOfANameAnywhere(t *testing.T) {
 		event("zoo", "owner", "4", `[{"kind": "secrets", "namespace": "zoo", "name": "web", "uid": "5"}]`),
 	}
 	for namespace, want := range map[string]int{"shop": 1, "bank": 1, "zoo": 1, "": 0} {
-		if all := RecordsOf(events, Object{Kind: "secrets", Namespace: namespace, Name: "web"}, "Secret"); len(all) != want {
+		if all := RecordsOf(events, Object{Kind: "secrets", Namespace: namespace, Name: "web"}, "Secret", false); len(all) != want {
 			t.Errorf("in %q: %d records, want %d", namespace, len(all), want)
 		}
 	}
-	if all := RecordsAnywhere(events, Object{Kind: "secrets", Name: "web"}, "Secret"); len(all) != 3 {
+	if all := RecordsOf(events, Object{Kind: "secrets", Name: "web"}, "Secret", true); len(all) != 3 {
 		t.Errorf("anywhere: %d records, want 3", len(all))
 	}
 }

@@ -16,13 +16,10 @@ import (
 // reference says; or one that was kept when its owners were deleted, and has none any more.
 type Orphan struct {
 	Object
-	// Fate is what a collector does with it: delete, release (remove the reference), keep (for now),
-	// or nothing (protected).
+	// Fate is what a collector does with it: delete, release (remove the reference), keep (for
+	// now), or nothing (protected).
 	Fate string `json:"fate"`
 	Why  string `json:"why"`
-	// OwnerNamespace is the namespace of the owner, if that is not the dependent's, in which owners
-	// are looked for.
-	OwnerNamespace string `json:"stray,omitempty"`
 }
 
 // Orphans returns all orphans, sorted.
@@ -70,12 +67,12 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	case a.Verb == graph.Release:
 		o.Fate = "release"
 	case a.Unresolvable != graph.Resolvable:
-		o.Fate, o.Why = "keep", strings.Join(append([]string{a.Why}, w.misnamed(v)...), "; ")
+		o.Fate = "keep"
 	default:
 		return Orphan{}, false
 	}
 	now, _ := w.Graph.Find(v.UID)
-	o.OwnerNamespace = w.mismatched(&now)
+	o.Why = strings.Join(append([]string{a.Why}, w.astray(&now)...), "; ")
 	return o, true
 }
 
@@ -109,11 +106,7 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 			if n > most && !style.Full {
 				continue
 			}
-			fmt.Fprintf(&b, "  %s: %s", o.Object, o.Why)
-			if o.OwnerNamespace != "" {
-				fmt.Fprintf(&b, " (an object with that uid is in the namespace %s)", o.OwnerNamespace)
-			}
-			b.WriteByte('\n')
+			fmt.Fprintf(&b, "  %s: %s\n", o.Object, o.Why)
 		}
 		if n > most && !style.Full {
 			fmt.Fprintf(&b, "  … and %d more: --full shows them\n", n-most)

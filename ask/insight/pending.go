@@ -110,15 +110,13 @@ type Cause struct {
 	Look    string   `json:"look,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
 
-	finalizer string      // the finalizer that it is about
-	holder    Object      // the object with that finalizer
-	manager   string      // the field manager that wrote it
-	about     subject     // what else it is about
-	refused   refusal     // who refuses the request of a controller
-	braked    bool        // a person has to decide first
-	shared    bool        // one of many for the same thing that the object waits for
-	endless   bool        // the object is in a cycle of objects that wait for each other
-	uids      []types.UID // the objects that it is about; Events about these are its evidence
+	finalizer string  // the finalizer that it is about
+	holder    Object  // the object with that finalizer
+	manager   string  // the field manager that wrote it
+	about     subject // what else it is about
+	refused   refusal // who refuses the request of a controller
+	shared    bool    // one of many for the same thing that the object waits for
+	endless   bool    // the object is in a cycle of objects that wait for each other
 }
 
 // subject is what a cause is about, besides finalizers.
@@ -137,23 +135,10 @@ type explanation struct {
 	now  time.Time
 	told map[types.UID][]Cause
 	open map[types.UID]bool // objects that are being explained
-	home map[string]bool    // the existing namespaces; nil: they are not known
 }
 
 func (w *World) explain(now time.Time) *explanation {
-	e := &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
-	if w.Namespace == "" && w.HasRead(namespaces) {
-		home := map[string]bool{}
-		for v := range w.objects() {
-			if v.Kind == namespaces {
-				home[v.Name] = true
-			}
-		}
-		if home["default"] { // every cluster has it, so the list is complete
-			e.home = home
-		}
-	}
-	return e
+	return &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
 }
 
 // of returns why an object still exists. For an object that is being explained already, it returns
@@ -180,9 +165,6 @@ const (
 
 // waits returns why a terminating object still exists, as far as metadata and the graph tell.
 func (w *explanation) waits(v *graph.View) (out []Cause) {
-	if w.home != nil && v.Namespace != "" && !w.home[v.Namespace] {
-		out = append(out, noHome(v.Namespace))
-	}
 	for _, f := range v.Finalizers {
 		switch {
 		case f == metav1.FinalizerDeleteDependents:
@@ -195,6 +177,7 @@ func (w *explanation) waits(v *graph.View) (out []Cause) {
 			c := w.finalizer(v, f)
 			if by, ok := w.refused[v.UID]; ok && f == v1beta1.Finalizer {
 				c.Actor, c.Look, c.refused = by.actor, cmp.Or(by.look, c.Look), by
+				c.Evidence = append(c.Evidence, by.evidence)
 			}
 			out = append(out, c)
 		}
@@ -238,7 +221,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	if len(leaves) == 0 {
 		c := w.acting(v.UID, "the garbage collector")
 		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector has to "+
-			"remove its finalizer", cmp.Or(c.refused.look, look)
+			"remove its finalizer", cmp.Or(c.Look, look)
 		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
 			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
 			c.Objects, c.Evidence = ring[:min(len(ring), someNames)],
@@ -258,7 +241,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 	var out []Cause
 	for _, s := range w.shares(views, Cause{Actor: "the garbage collector"}) {
 		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects),
-			cmp.Or(s.cause.refused.look, look)
+			cmp.Or(s.cause.Look, look)
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
 		}
@@ -327,7 +310,7 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 	dependents := w.Graph.Dependents(v.UID)
 	if len(dependents) == 0 {
 		c := w.acting(v.UID, "the garbage collector")
-		c.Look = cmp.Or(c.refused.look, treeCommand(v))
+		c.Look = cmp.Or(c.Look, treeCommand(v))
 		if kinds := w.incomplete(v); kinds != "" {
 			c.What = "its dependents are being orphaned: whether some are left is not known, because these " +
 				"could not be read: " + kinds
@@ -343,11 +326,10 @@ func (w *explanation) orphaning(v *graph.View) (out []Cause) {
 		n, met := at[c.Actor]
 		if !met {
 			n, at[c.Actor] = len(out), len(out)
-			c.Look = cmp.Or(c.refused.look, treeCommand(v))
+			c.Look = cmp.Or(c.Look, treeCommand(v))
 			out, left = append(out, c), append(left, nil)
 		}
 		left[n] = append(left[n], objectOf(&d))
-		out[n].uids = append(out[n].uids, d.UID)
 	}
 	for n := range out {
 		c := &out[n]

@@ -23,6 +23,19 @@ var (
 // cleanup is the finalizer by which a definition waits for its instances.
 const cleanup = "customresourcecleanup.apiextensions.k8s.io"
 
+// undeletable are the namespaces whose deletes the API server refuses, whoever asks.
+var undeletable = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
+
+const nobodyMay = "the API server refuses to delete this namespace, whoever asks"
+
+// Undeletable returns an error if the API server refuses the delete of an object, whoever asks.
+func Undeletable(o Object) error {
+	if o.Kind == namespaces.String() && slices.Contains(undeletable, o.Name) {
+		return fmt.Errorf("%s: %s", o, nobodyMay)
+	}
+	return nil
+}
+
 // Propagations maps the values of kubectl's --cascade to propagations.
 var Propagations = map[string]metav1.DeletionPropagation{
 	"background": metav1.DeletePropagationBackground,
@@ -38,8 +51,8 @@ type Deletion struct {
 	// Decided says that a person has approved the deletion of Roots, so no brake holds them.
 	Decided     bool
 	Propagation metav1.DeletionPropagation
-	// Enforce returns what policies say about the deletion of an object, as the DELETE leaves it; nil
-	// if nothing is known of policies.
+	// Enforce returns what policies say about the deletion of an object, as the DELETE leaves it;
+	// nil if nothing is known of policies.
 	Enforce func(graph.View) Enforcement
 	// Protects returns why a policy refuses a collector the delete of an object, which is then
 	// released from its owners; why is empty if none does. doubt is why that is not known. nil:
@@ -47,8 +60,8 @@ type Deletion struct {
 	Protects func(graph.View) (why, doubt string)
 	// Verdicts are what policies say about the deletes of Roots.
 	Verdicts []Verdict
-	// Waves returns, for a namespace, a function that returns in which wave an object is deleted, from
-	// 0. nil: pods first, then the rest.
+	// Waves returns, for a namespace, a function that returns in which wave an object is deleted,
+	// from 0. nil: pods first, then the rest.
 	Waves func(namespace string) func(graph.View) int
 }
 
@@ -68,16 +81,14 @@ type Item struct {
 	Object
 	Outcome Outcome `json:"outcome"`
 	Why     string  `json:"why,omitempty"`
-	// Step orders items: one with a higher step is deleted because of, or after, what it depends on.
-	// Objects that do not depend on each other are deleted in any order.
+	// Step orders items: one with a higher step is deleted because of, or after, what it depends
+	// on. Objects that do not depend on each other are deleted in any order.
 	Step int `json:"step"`
-	// Stage counts how often others have to remove finalizers before that; 0 means that it happens at
-	// once.
+	// Stage counts how often others have to remove finalizers before that; 0 means that it happens
+	// at once.
 	Stage int `json:"stage,omitempty"`
 	// Finalizers are those that others must remove before it is gone.
-	Finalizers []string `json:"finalizers,omitempty"`
-	// Deserted is why nothing may be left that removes them; empty if that is not known.
-	Deserted    string                     `json:"deserted,omitempty"`
+	Finalizers  []string                   `json:"finalizers,omitempty"`
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty"`
 	Policy      string                     `json:"policy,omitempty"` // the one that decides its propagation
 	Doubt       string                     `json:"doubt,omitempty"`  // why it is not known whether one does
@@ -102,56 +113,35 @@ type Item struct {
 	owners     []types.UID
 	keepers    []types.UID // deleted owners whose policy keeps it
 	controller types.UID   // the owner that is its controller; empty if none is
-	removers   []string    // names of the components that have to remove finalizers
 	via        types.UID   // the namespace or definition that it is deleted with
 }
 
-// Verdict is what policies, or the API server, say about the delete of a root.
+// Verdict is what policies say about the delete of a root.
 type Verdict struct {
-	Object  Object `json:"object"`
-	Refused bool   `json:"refused"`
-	// By is who refuses; empty if that is a policy.
-	By       string   `json:"by,omitempty"`
+	Object   Object   `json:"object"`
+	Refused  bool     `json:"refused"`
 	Message  string   `json:"message,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Confirm is a command that confirms the delete for exactly what is deleted with it now, without
-	// flags that select the cluster; empty if no confirmation is asked for.
+	// Confirm is a command that confirms the delete for exactly what is deleted with it now,
+	// without flags that select the cluster; empty if no confirmation is asked for.
 	Confirm string `json:"confirm,omitempty"`
-	// Protected are all objects that policies protect among those that would also be deleted, if these
-	// were asked for.
-	Protected []Protected `json:"protected,omitempty"`
 	// Doubt is why it is not known what policies say; empty if it is.
 	Doubt string `json:"doubt,omitempty"`
-}
-
-// Protected is an object that a policy protects and that would also be deleted.
-type Protected struct {
-	Object string `json:"object"`
-	By     string `json:"by"`
-	// Confirm is a command that confirms its delete, without flags that select the cluster; empty if
-	// none does.
-	Confirm string `json:"confirm,omitempty"`
 }
 
 // WithFlags appends flags that select the cluster to the commands of the plan.
 func (p *Plan) WithFlags(flags string) {
 	for i := range p.Verdicts {
-		v := &p.Verdicts[i]
-		if v.Confirm != "" {
+		if v := &p.Verdicts[i]; v.Confirm != "" {
 			v.Confirm += flags
-		}
-		for n := range v.Protected {
-			if one := &v.Protected[n]; one.Confirm != "" {
-				one.Confirm += flags
-			}
 		}
 	}
 }
 
 // Plan is what a deletion would do.
 type Plan struct {
-	// Held is the HeldCollection whose deletions, if a person approves them, the plan shows; empty if
-	// a client requests the deletes.
+	// Held is the HeldCollection whose deletions, if a person approves them, the plan shows; empty
+	// if a client requests the deletes.
 	Held        string                     `json:"held,omitempty"`
 	Roots       []Object                   `json:"roots"`
 	Verdicts    []Verdict                  `json:"verdicts,omitempty"`
@@ -170,8 +160,7 @@ type Totals struct {
 	CreatedAgain int `json:"anew"`              // of Deleted: their controllers stay
 	Released     int `json:"released"`
 	Unknown      int `json:"unknown"`
-	Refused      int `json:"refused"`             // of the roots
-	Forbidden    int `json:"forbidden,omitempty"` // of Refused: by the API server
+	Refused      int `json:"refused"` // of the roots
 	Stuck        int `json:"stuck"`
 	Doubtful     int `json:"doubtful"` // it is not known what policies say about their deletion
 	// Contested are those for which it depends on the order of events whether they are deleted.
@@ -185,9 +174,6 @@ func (p *Plan) Totals() (t Totals) {
 	for _, v := range p.Verdicts {
 		if v.Refused {
 			t.Refused++
-			if v.By != "" {
-				t.Forbidden++
-			}
 		}
 		if v.Doubt != "" {
 			doubtful[v.Object.UID] = true
@@ -258,12 +244,6 @@ func (w *World) Plan(d Deletion) *Plan {
 			continue
 		}
 		p.Roots = append(p.Roots, objectOf(&v))
-		if isUndeletable(&v) {
-			p.Verdicts = slices.DeleteFunc(p.Verdicts, func(of Verdict) bool { return of.Object.UID == uid })
-			p.Verdicts = append(p.Verdicts, Verdict{Object: objectOf(&v), Refused: true, By: theAPIServer,
-				Message: nobodyMay})
-			continue
-		}
 		c.approved[uid] = d.Decided
 		i := c.item(uid)
 		if d.Garbage {
@@ -281,7 +261,6 @@ func (w *World) Plan(d Deletion) *Plan {
 	}
 	c.run()
 	p.Items = c.end()
-	w.removers(p.Items)
 	p.Unread = w.Unread() // after the play: policies may have missed something meanwhile
 	if at := slices.IndexFunc(p.Items, c.unsettled); at >= 0 && len(p.Unread) == 0 {
 		p.Unread = []Unread{{Kind: "an owner of " + p.Items[at].String(), Reason: "the object is kept for it", Besides: true}}
@@ -414,8 +393,8 @@ func (c *playing) end() []*Item {
 	c.contest()
 	items := slices.DeleteFunc(c.order, func(i *Item) bool { return i.Outcome == "" })
 	renumber(items)
-	// Items of one step stay in the order in which the graph returned them, mostly that of the lists:
-	// by name.
+	// Items of one step stay in the order in which the graph returned them, mostly that of the
+	// lists: by name.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Or(a.Stage-b.Stage, a.Step-b.Step) })
 	return items
 }

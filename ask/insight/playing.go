@@ -53,8 +53,8 @@ type Enforcement struct {
 	// deleted; nil: for none.
 	Keeps func(schema.GroupResource) bool
 	By    string
-	// Limit is how many objects may also be deleted before LimitBy, a policy, holds the deletion; nil:
-	// any number.
+	// Limit is how many objects may also be deleted before LimitBy, a policy, holds the deletion;
+	// nil: any number.
 	Limit   *int
 	LimitBy string
 	// Unheld is why it is not certain that the deletion is then held; empty if it is.
@@ -106,8 +106,8 @@ func (c *playing) run() {
 			now := c.next
 			c.next = c.done[:0]
 			c.step++
-			// All decisions are made before any is carried out: workers do not see yet what others do at the
-			// same time.
+			// All decisions are made before any is carried out: workers do not see yet what others
+			// do at the same time.
 			c.decided = slices.Grow(c.decided[:0], len(now))
 			for _, i := range now {
 				c.decided = append(c.decided, c.world.Graph.Decide(i.UID))
@@ -193,8 +193,8 @@ func (c *playing) do(i *Item, d *graph.Action) {
 			}
 			i.Doubt = doubt
 		}
-		if isUndeletable(v) {
-			i.happens(Stuck, theAPIServer+" refuses: "+nobodyMay, c)
+		if Undeletable(objectOf(v)) != nil {
+			i.happens(Stuck, nobodyMay, c)
 			return
 		}
 		i.Why = d.Why
@@ -212,7 +212,7 @@ func (c *playing) do(i *Item, d *graph.Action) {
 		c.write(i, v, d.Finalizers)
 	case graph.Keep:
 		if !v.Deleting {
-			i.happens(Unknown, strings.Join(append([]string{d.Why}, c.world.misnamed(v)...), "; "), c)
+			i.happens(Unknown, strings.Join(append([]string{d.Why}, c.world.astray(v)...), "; "), c)
 		}
 	}
 }
@@ -236,8 +236,8 @@ func (i *Item) happens(o Outcome, why string, c *playing) {
 // delete does what the API server does with a DELETE (RB 5), and what Weir does by policies.
 func (c *playing) delete(i *Item, v *graph.View, propagation metav1.DeletionPropagation) {
 	i.Outcome, i.Stage = Deleted, c.stage
-	// Weir enforces a propagation by its finalizer, which cannot be added to an object that is being
-	// deleted.
+	// Weir enforces a propagation by its finalizer, which cannot be added to an object that is
+	// being deleted.
 	enforced := c.enforce != nil && (!v.Deleting || slices.Contains(v.Finalizers, v1beta1.Finalizer))
 	v.Deleting = true
 	v.Finalizers = asked(v.Finalizers, propagation)

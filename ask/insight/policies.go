@@ -22,13 +22,13 @@ type PolicyLine struct {
 	Name string `json:"name"`
 	// File is the file that it was read from; empty for an object.
 	File string `json:"file,omitempty"`
-	Does string `json:"does"`
-	// Ready and Enforced are the statuses of these conditions; empty if it has none.
-	Ready    string `json:"ready,omitempty"`
-	Enforced string `json:"enforced,omitempty"`
-	Matched  *int64 `json:"matched,omitempty"`
-	// LastError is the message of the Event PolicyError, or else of the first of these conditions that
-	// is False. Any user who may create Events can write the former.
+	// Ready, Enforced and Evaluates are the statuses of these conditions; empty if it has none.
+	Ready     string `json:"ready,omitempty"`
+	Enforced  string `json:"enforced,omitempty"`
+	Evaluates string `json:"evaluates,omitempty"`
+	Matched   *int64 `json:"matched,omitempty"`
+	// LastError is the message of the Event PolicyError, or else of the first of these conditions
+	// that is False. Any user who may create Events can write the former.
 	LastError string `json:"lastError,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type PolicyLine struct {
 func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 	out := make([]PolicyLine, 0, len(all))
 	for _, p := range all {
-		l := PolicyLine{Kind: p.Kind, Name: p.Name, File: p.File, Does: does(p.Kind, p.Spec), Matched: p.Status.Matched}
+		l := PolicyLine{Kind: p.Kind, Name: p.Name, File: p.File, Matched: p.Status.Matched}
 		for _, c := range []struct {
 			of  string
 			say *string
@@ -71,57 +71,6 @@ func Policies(all []v1beta1.FilePolicy, events []corev1.Event) []PolicyLine {
 	return out
 }
 
-// does says what a policy asks for, and its actions.
-func does(kind string, spec map[string]any) string {
-	var parts []string
-	field := func(path ...string) any {
-		var at any = spec
-		for _, p := range path {
-			m, _ := at.(map[string]any)
-			at = m[p]
-		}
-		return at
-	}
-	switch kind {
-	case "DeletionPolicy":
-		if d := field("propagation", "default"); d != nil {
-			parts = append(parts, fmt.Sprint("propagation ", d))
-		} else if field("propagation") != nil {
-			parts = append(parts, "propagation")
-		}
-		if field("propagation", "annotation") == "Allow" {
-			parts = append(parts, "propagation as objects say")
-		}
-		if field("protection") != nil {
-			parts = append(parts, "protection")
-		}
-		if n := field("brake", "maxObjects"); n != nil {
-			parts = append(parts, fmt.Sprint("brake ", n))
-		}
-	case "OwnerReferencePolicy":
-		for _, f := range []string{"blockOwnerDeletion", "changes"} {
-			if v := field(f); v != nil && v != "Allow" {
-				parts = append(parts, fmt.Sprint(f, " ", v))
-			}
-		}
-		if field("rules") != nil {
-			parts = append(parts, "rules")
-		}
-	case "DrainPolicy":
-		waves, _ := field("waves").([]any)
-		return words.Count(len(waves), "wave", "waves")
-	}
-	var actions []string
-	said, _ := field("validationActions").([]any)
-	for _, a := range said {
-		actions = append(actions, fmt.Sprint(a))
-	}
-	if len(actions) == 0 {
-		actions = []string{"Deny"}
-	}
-	return strings.Join(parts, ", ") + ": " + strings.Join(actions, " ")
-}
-
 // DrawPolicies writes lines as a table. Errors of writes are returned by the flush.
 func DrawPolicies(out io.Writer, all []PolicyLine) error {
 	if len(all) == 0 {
@@ -135,13 +84,13 @@ func DrawPolicies(out io.Writer, all []PolicyLine) error {
 		}
 		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
-	row("KIND", "NAME", "FROM", "DOES", "READY", "ENFORCED", "MATCHED", "LAST ERROR")
+	row("KIND", "NAME", "FROM", "READY", "ENFORCED", "EVALUATES", "MATCHED", "LAST ERROR")
 	for _, l := range all {
 		matched := ""
 		if l.Matched != nil {
 			matched = fmt.Sprint(*l.Matched)
 		}
-		row(l.Kind, l.Name, cmp.Or(l.File, "object"), l.Does, l.Ready, l.Enforced, matched, l.LastError)
+		row(l.Kind, l.Name, cmp.Or(l.File, "object"), l.Ready, l.Enforced, l.Evaluates, matched, l.LastError)
 	}
 	return t.Flush()
 }

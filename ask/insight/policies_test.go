@@ -12,7 +12,7 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// All policies are shown, those that are files, too, each with what it does and its last error,
+// All policies are shown, those that are files, too, each with its last error,
 // which is of Weir's own Event.
 func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
 	status := func(matched int64, conditions ...metav1.Condition) v1beta1.DeletionPolicyStatus {
@@ -42,11 +42,11 @@ func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-KIND                   NAME      FROM              DOES                                   READY   ENFORCED   MATCHED   LAST ERROR
-DeletionPolicy         default   object            propagation Orphan, protection: Deny   True    -          7         the last\none
-DeletionPolicy         guard     /etc/guard.yaml   protection: Deny                       True    -          1         -
-DrainPolicy            order     object            2 waves                                True    False      3         Enforced: not reached
-OwnerReferencePolicy   owners    object            blockOwnerDeletion Deny: Warn Audit    -       -          -         -
+KIND                   NAME      FROM              READY   ENFORCED   EVALUATES   MATCHED   LAST ERROR
+DeletionPolicy         default   object            True    -          False       7         the last\none
+DeletionPolicy         guard     /etc/guard.yaml   True    -          -           1         -
+DrainPolicy            order     object            True    False      -           3         Enforced: not reached
+OwnerReferencePolicy   owners    object            -       -          -           -         -
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-// DrawRestore writes the plan of a restore as a tree: objects below their owners, or their namespace.
+// DrawRestore writes the plan of a restore as a tree: objects below their owners, or their
+// namespace.
 func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 	first, below := map[restore.Ref]*restore.Step{}, map[restore.Ref][]*restore.Step{}
 	later := map[restore.Ref]string{}
@@ -26,14 +27,13 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 		first[s.Ref] = s
 		roots = append(roots, s)
 	}
-	namespace := onlyNamespace(p)
 	met := map[*restore.Step]bool{}
 	fold := newFolding(style)
 	var grow func(s *restore.Step) *branch
 	grow = func(s *restore.Step) *branch {
 		notes := slices.Concat([]string{s.Refused, s.Why}, s.Dropped, s.Notes, []string{later[s.Ref]})
 		notes = slices.DeleteFunc(notes, func(note string) bool { return note == "" })
-		b := &branch{symbol: restoreSymbol(s), names: []string{objectOfRef(s.Ref).Short(namespace)},
+		b := &branch{symbol: restoreSymbol(s), objects: []Object{objectOfRef(s.Ref)},
 			note: words.Printable(strings.Join(notes, "; "))}
 		met[s] = true
 		for _, d := range below[s.Ref] {
@@ -53,8 +53,8 @@ func DrawRestore(w io.Writer, p *restore.Plan, style Style) error {
 		}
 	}
 	out := ""
-	if lines := drawn(fold.alike(branches), style, mostLines); len(lines) > 0 {
-		out = strings.Join(lines, "\n") + "\n\n"
+	if len(branches) > 0 {
+		out = textOf(linesOf(fold.alike(branches), style, mostLines), onlyNamespace(p), style) + "\n"
 	}
 	_, err := io.WriteString(w, out+RestoreSummary(p)+"\n")
 	return err

@@ -3,8 +3,6 @@ package insight
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,56 +10,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-// saying is an Event of Weir's controller about an object that is not deleted.
-type saying struct {
-	object, reason, message string
-	uid                     types.UID
-	at                      time.Time
-}
+// refusal is who refuses or holds a request of a controller about an object, a command that shows
+// more, and how that is known; empty if another evidence says so.
+type refusal struct{ actor, look, evidence string }
 
-// saidOf returns the Events about some objects, and those in v if it is a namespace, the last
-// first. They are evidence only, because others can write Events as Weir.
-func saidOf(events []corev1.Event, about map[types.UID]bool, v *graph.View) (out []saying) {
-	for i := range events {
-		e := &events[i]
-		on := &e.InvolvedObject
-		if e.Source.Component != component ||
-			e.Reason != v1beta1.ReasonCollectionRefused && e.Reason != v1beta1.ReasonDeletionHeld ||
-			!about[on.UID] && (v.Kind != namespaces || on.Namespace != v.Name) {
-			continue
-		}
-		out = append(out, saying{named(on.Kind, on.Namespace, on.Name), e.Reason, words.Printable(e.Message),
-			on.UID, e.LastTimestamp.Time})
+// cause returns a cause with who refuses as the actor.
+func (by refusal) cause() Cause {
+	c := Cause{Actor: by.actor, Look: by.look, refused: by}
+	if by.evidence != "" {
+		c.Evidence = []string{by.evidence}
 	}
-	slices.SortStableFunc(out, func(a, b saying) int {
-		return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.object, b.object))
-	})
-	return out
+	return c
 }
 
-// refusal is who refuses a request of Weir's controller about an object, and a command that shows
-// more.
-type refusal struct{ actor, look string }
-
-// Heard records Events that a request of Weir's controller is refused: then who refuses has to act,
-// and not the controller.
-func (w *World) Heard(events []corev1.Event) {
-	at := map[types.UID]time.Time{}
+// Heard records Events that a request of Weir's controller is refused, or waits for a person: then
+// these have to act, and not the controller. Of several Events about an object the last counts.
+// They are evidence only, because others can write Events as Weir.
+func (w *World) Heard(events []corev1.Event, now time.Time) {
+	last := map[types.UID]time.Time{}
 	for i := range events {
 		e := &events[i]
-		uid := e.InvolvedObject.UID
-		if e.Source.Component != component || e.Reason != v1beta1.ReasonCollectionRefused ||
-			e.LastTimestamp.Time.Before(at[uid]) {
+		on, at, held := &e.InvolvedObject, e.LastTimestamp.Time, e.Reason == v1beta1.ReasonDeletionHeld
+		if e.Source.Component != component || !held && e.Reason != v1beta1.ReasonCollectionRefused ||
+			at.Before(last[on.UID]) {
 			continue
 		}
-		at[uid] = e.LastTimestamp.Time
-		actor, look := refuser("", words.Printable(e.Message))
-		w.refuses(uid, refusal{cmp.Or(actor, unnamed), look})
+		last[on.UID] = at
+		message := words.Printable(e.Message)
+		by := refusal{actor: "a person who decides", look: "kubectl weir held"}
+		if !held {
+			actor, look := refuser("", message)
+			by = refusal{actor: cmp.Or(actor, unnamed), look: look}
+		}
+		by.evidence = fmt.Sprintf("the Event %s on %s, %s ago: %s", e.Reason,
+			named(on.Kind, on.Namespace, on.Name), duration.HumanDuration(max(0, now.Sub(at))), message)
+		w.refused[on.UID] = by
 	}
 }
 
@@ -70,53 +57,18 @@ func (w *World) Heard(events []corev1.Event) {
 func (w *World) HeardOf(namespace *unstructured.Unstructured) {
 	for _, text := range failures(namespace) {
 		if actor, look := refuser("", text); actor != "" {
-			w.refuses(namespace.GetUID(), refusal{actor, look})
+			w.refused[namespace.GetUID()] = refusal{actor: actor, look: look}
 		}
 	}
 }
 
-func (w *World) refuses(uid types.UID, by refusal) {
-	if w.refused == nil {
-		w.refused = map[types.UID]refusal{}
+// acting returns a cause whose actor is usual, a controller, or who refuses its request for the
+// object.
+func (w *World) acting(uid types.UID, usual string) Cause {
+	if by, ok := w.refused[uid]; ok {
+		return by.cause()
 	}
-	w.refused[uid] = by
-}
-
-// evidence names the Event.
-func (s saying) evidence(now time.Time) string {
-	return fmt.Sprintf("the Event %s on %s, %s ago", s.reason, s.object, duration.HumanDuration(max(0, now.Sub(s.at))))
-}
-
-// Refusal is an Event that says what Weir's controller was refused, or what a policy kept.
-type Refusal struct {
-	*Object        // nil: it does not exist any more
-	On      string `json:"on"` // the object as the Event names it
-	Kept    bool   `json:"kept,omitempty"`
-	Message string `json:"message"`
-	Ago     string `json:"ago"`
-	at      time.Time
-}
-
-// Refusals returns the last refusal of each object in Events, the last first.
-func (w *World) Refusals(events []corev1.Event, now time.Time) []Refusal {
-	last := map[types.UID]Refusal{}
-	for i := range events {
-		e := &events[i]
-		on, kept, at := &e.InvolvedObject, e.Reason == v1beta1.ReasonKept, e.LastTimestamp.Time
-		if e.Source.Component != component || !kept && e.Reason != v1beta1.ReasonCollectionRefused ||
-			at.Before(last[on.UID].at) {
-			continue
-		}
-		r := Refusal{On: named(on.Kind, on.Namespace, on.Name), Kept: kept, Message: words.Printable(e.Message),
-			Ago: duration.HumanDuration(max(0, now.Sub(at))), at: at}
-		if v, ok := w.Graph.Find(on.UID); ok {
-			r.Object = new(objectOf(&v))
-		}
-		last[on.UID] = r
-	}
-	out := slices.AppendSeq([]Refusal{}, maps.Values(last)) // not nil: JSON has a list, even if it is empty
-	slices.SortFunc(out, func(a, b Refusal) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.On, b.On)) })
-	return out
+	return Cause{Actor: usual}
 }
 
 // named names an object by its kind, as owner references and Events do.

@@ -1,7 +1,6 @@
 package insight
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,8 +23,7 @@ import (
 //
 //	plan UID… [cascade=background|foreground|orphan] [policy=KIND:PROPAGATION[:KEPT-KIND]] [brake=KIND:LIMIT [decided]] [archive=KIND] [full] [json]
 //	plan garbage=RESOURCE.GROUP
-//	outline UID [cascade=background|foreground|orphan]
-//	tree UID [up] [full]
+//	tree UID [full]
 //	pending
 //	orphans [full]
 //	why UID
@@ -77,7 +75,7 @@ func play(t *testing.T, lines [][]string) *World {
 	for _, k := range r.Graph.Stats().Kinds {
 		switch k.State {
 		case graph.Synced:
-			w.read[k.GroupResource()] = listing{}
+			w.read[k.GroupResource()] = ""
 		case graph.Failing, graph.Forbidden:
 			w.unread[k.GroupResource()] = Unread{Kind: k.GroupResource().String(), Reason: k.Reason, Forbidden: k.State == graph.Forbidden}
 		}
@@ -129,24 +127,9 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 		}
 		return p.Draw(out, style)
 	},
-	"outline": func(w *World, args []string, _ Style, out *strings.Builder) error {
-		d := Deletion{Propagation: metav1.DeletePropagationBackground}
-		if len(args) > 1 {
-			cascade := strings.TrimPrefix(args[1], "cascade=")
-			d.Propagation = metav1.DeletionPropagation(strings.ToUpper(cascade[:1]) + cascade[1:])
-		}
-		o, ok := w.Outline(types.UID(args[0]), d, time.Time{})
-		if !ok {
-			out.WriteString("not there\n")
-			return nil
-		}
-		draw(out, o, o.Root(), "")
-		fmt.Fprintf(out, "%s\n", o.Plan.Summary())
-		return nil
-	},
 	"tree": func(w *World, args []string, style Style, out *strings.Builder) error {
 		style.Full = args[len(args)-1] == "full"
-		return DrawTree(out, w.tree(types.UID(args[0]), !slices.Contains(args, "up"), time.Time{}), style)
+		return DrawTree(out, w.Tree(types.UID(args[0]), time.Time{}), style)
 	},
 	"pending": func(w *World, _ []string, style Style, out *strings.Builder) error {
 		return DrawPending(out, w.Pending(time.Time{}), "", style)
@@ -154,12 +137,6 @@ var asks = map[string]func(w *World, args []string, style Style, out *strings.Bu
 	"orphans": func(w *World, args []string, style Style, out *strings.Builder) error {
 		style.Full = len(args) > 0
 		return DrawOrphans(out, w.Orphans(), "", style)
-	},
-	"trials": func(w *World, args []string, _ Style, out *strings.Builder) error {
-		for _, trial := range w.Trials(types.UID(args[0])) {
-			fmt.Fprintf(out, "%s (%s)\n", trial.words(), trial.Resource.Version)
-		}
-		return nil
 	},
 	"why": func(w *World, args []string, style Style, out *strings.Builder) error {
 		a, ok := w.Why(types.UID(args[0]), Facts{}, time.Time{})
@@ -204,29 +181,5 @@ func braking(policy string) func(graph.View) Enforcement {
 			e.Unheld = "another collector may begin"
 		}
 		return e
-	}
-}
-
-// draw writes the lines of an outline, each with how many objects go with it.
-func draw(out *strings.Builder, o *Outline, line *Line, indent string) {
-	name := line.String()
-	if line.Siblings > 0 {
-		name = fmt.Sprintf("%d %s", line.Siblings, line.Kind)
-	}
-	fmt.Fprintf(out, "%s%s %s %d", indent, cmp.Or(line.Symbol, "·"), name, line.Goes)
-	for _, note := range []string{line.State, line.Note} {
-		if note != "" {
-			fmt.Fprintf(out, "; %s", note)
-		}
-	}
-	if line.Again {
-		out.WriteString("; again")
-	}
-	out.WriteString("\n")
-	for _, d := range o.Lines(line.ID, 0, 3) {
-		draw(out, o, d, indent+"  ")
-	}
-	if more := line.Below - 3; more > 0 {
-		fmt.Fprintf(out, "%s  … %d more\n", indent, more)
 	}
 }

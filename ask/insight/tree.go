@@ -8,12 +8,10 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/words"
 )
 
 // Node is an object in a tree of owners and dependents.
@@ -29,30 +27,25 @@ type Node struct {
 	Controller bool `json:"controller,omitempty"`
 	// Lost describes the owners that it names and that do not exist.
 	Lost []string `json:"lost,omitempty"`
-	// Asked marks the object that the tree is about. Again marks one that is drawn elsewhere with its
-	// dependents.
+	// Asked marks the object that the tree is about. Again marks one that is drawn elsewhere with
+	// its dependents.
 	Asked      bool    `json:"asked,omitempty"`
 	Again      bool    `json:"again,omitempty"`
 	Dependents []*Node `json:"dependents,omitempty"`
-	// Content are the objects in the namespace, or of the definition, that the tree is about, without
-	// those below an owner that is among them.
+	// Content are the objects in the namespace, or of the definition, that the tree is about,
+	// without those below an owner that is among them.
 	Content []*Node `json:"content,omitempty"`
 }
 
 // Tree returns the object with its owners above it and its dependents below. There may be several
 // roots if the object has several owners.
-func (w *World) Tree(uid types.UID, now time.Time) []*Node { return w.tree(uid, true, now) }
-
-// Owners is Tree without the dependents of the object.
-func (w *World) Owners(uid types.UID, now time.Time) []*Node { return w.tree(uid, false, now) }
-
-func (w *World) tree(uid types.UID, down bool, now time.Time) []*Node {
+func (w *World) Tree(uid types.UID, now time.Time) []*Node {
 	v, ok := w.Graph.Find(uid)
 	if !ok {
 		return nil
 	}
 	t := &treeing{world: w, now: now, asked: uid, above: map[types.UID]bool{uid: true}, ring: map[types.UID]bool{},
-		path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}, down: down}
+		path: map[types.UID][]*graph.View{}, met: map[types.UID]bool{}}
 	t.climb(&v)
 	return t.roots
 }
@@ -65,7 +58,6 @@ type treeing struct {
 	path  map[types.UID][]*graph.View // for each of above: its dependents in above
 	ring  map[types.UID]bool          // the object, and those of above that are also below it in a cycle
 	met   map[types.UID]bool
-	down  bool // whether dependents of the object are drawn
 	roots []*Node
 }
 
@@ -101,8 +93,8 @@ func (t *treeing) climb(v *graph.View) {
 	slices.SortFunc(tops, byRef)
 	above := all[1:] // the first is v
 	slices.SortFunc(above, byRef)
-	// Objects below no top are in a cycle of owners, or below one. A cycle with the asked object in it
-	// begins at that object.
+	// Objects below no top are in a cycle of owners, or below one. A cycle with the asked object in
+	// it begins at that object.
 	if slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return t.ring[o.UID] }) {
 		tops = append(tops, *v)
 	}
@@ -127,28 +119,6 @@ func (t *treeing) fall(v *graph.View) {
 	}
 }
 
-// lost describes the owners that an object names and that do not exist.
-func (t *treeing) lost(v *graph.View) (out []string) {
-	if !slices.ContainsFunc(v.Owners, func(o graph.OwnerView) bool { return !owns(o.Verdict) }) {
-		return nil
-	}
-	t.world.settle(v.UID)
-	now, _ := t.world.Graph.Find(v.UID)
-	for _, o := range now.Owners {
-		if owns(o.Verdict) {
-			continue
-		}
-		how := "gone"
-		if in := t.world.strayed(o, now.Namespace); in != "" {
-			how = "in the namespace " + in + ", where it does not count"
-		} else if o.Verdict != "absent" {
-			how = "not found, and not known to be gone"
-		}
-		out = append(out, fmt.Sprintf("its owner %s %s is %s", words.Printable(o.Kind), words.Printable(o.Name), how))
-	}
-	return out
-}
-
 func owns(verdict string) bool {
 	return verdict == "present" || verdict == "waiting" || verdict == "orphaning"
 }
@@ -160,7 +130,7 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	}
 	n := t.node(v, from)
 	t.met[v.UID] = true
-	if t.above[v.UID] && (!t.down || !t.ring[v.UID]) { // only the path to the asked object is drawn
+	if t.above[v.UID] && !t.ring[v.UID] { // only the path to the asked object is drawn
 		for _, d := range t.path[v.UID] {
 			n.Dependents = append(n.Dependents, t.below(d, v))
 		}
@@ -172,7 +142,7 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 	for i := range all {
 		n.Dependents = append(n.Dependents, t.below(&all[i], v))
 	}
-	if v.UID == t.asked && t.down {
+	if v.UID == t.asked {
 		n.Content = t.content(v)
 	}
 	return n
@@ -209,7 +179,7 @@ func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
 }
 
 func (t *treeing) node(v, from *graph.View) *Node {
-	n := &Node{Object: objectOf(v), Lost: t.lost(v), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers,
+	n := &Node{Object: objectOf(v), Lost: t.world.lost(v.UID), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers,
 		Age: t.world.age(v.UID, t.now)}
 	if from != nil {
 		n.owned(v, from.UID)
@@ -240,9 +210,8 @@ func stateOf(v *graph.View) string {
 }
 
 // age returns the age of an object, as kubectl writes it.
-func (w *World) age(uid types.UID, now time.Time) string { return ageOf(w.Meta(uid), now) }
-
-func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
+func (w *World) age(uid types.UID, now time.Time) string {
+	m := w.Meta(uid)
 	if m == nil || m.CreationTimestamp.IsZero() {
 		return ""
 	}
@@ -252,26 +221,12 @@ func ageOf(m *metav1.PartialObjectMetadata, now time.Time) string {
 // DrawTree writes trees.
 func DrawTree(out io.Writer, roots []*Node, style Style) error {
 	namespace, fold := askedNamespace(roots), newFolding(style)
-	fold.ageless = !style.Full && holds(roots)
 	var branches []*branch
 	for _, r := range roots {
-		branches = append(branches, r.branch(namespace, fold))
+		branches = append(branches, r.branch(fold))
 	}
-	branches = fold.alike(branches)
-	text := strings.Join(drawn(branches, style, mostLines), "\n")
-	if text != "" {
-		text += "\n"
-	}
-	_, err := io.WriteString(out, text)
+	_, err := io.WriteString(out, textOf(linesOf(fold.alike(branches), style, mostLines), namespace, style))
 	return err
-}
-
-// holds reports whether a tree has Content. Its ages are left out: with them, few objects would be
-// alike.
-func holds(nodes []*Node) bool {
-	return slices.ContainsFunc(nodes, func(n *Node) bool {
-		return len(n.Content) > 0 || holds(n.Dependents)
-	})
 }
 
 // askedNamespace returns the namespace of the object that was asked about.
@@ -290,9 +245,8 @@ func askedNamespace(nodes []*Node) string {
 	return ""
 }
 
-func (n *Node) branch(namespace string, fold *folding) *branch {
-	note := n.note(fold.ageless && !n.Asked)
-	b := &branch{symbol: "·", names: []string{n.Short(namespace)}, note: note}
+func (n *Node) branch(fold *folding) *branch {
+	b := &branch{symbol: "·", objects: []Object{n.Object}, note: n.note(fold.style)}
 	kind := n.Kind
 	switch {
 	case n.Asked:
@@ -304,13 +258,15 @@ func (n *Node) branch(namespace string, fold *folding) *branch {
 		b.symbol = "?"
 	}
 	for _, d := range slices.Concat(n.Dependents, n.Content) {
-		b.below = append(b.below, d.branch(namespace, fold))
+		b.below = append(b.below, d.branch(fold))
 	}
 	fold.seal(b, kind)
 	return b
 }
 
-func (n *Node) note(ageless bool) string {
+// note is what follows the name of a node. Ages are part of it with Full only: with them, few
+// objects would be alike.
+func (n *Node) note(style Style) string {
 	var notes []string
 	switch n.State {
 	case "terminating":
@@ -330,7 +286,7 @@ func (n *Node) note(ageless bool) string {
 	if n.Again {
 		notes = append(notes, "see above")
 	}
-	if n.Age != "" && !ageless {
+	if n.Age != "" && style.Full {
 		notes = append(notes, fmt.Sprintf("%s old", n.Age))
 	}
 	return strings.Join(notes, ", ")

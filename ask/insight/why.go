@@ -24,32 +24,9 @@ type Answer struct {
 	Deleting bool    `json:"deleting"`
 	State    string  `json:"state"` // without its subject, the object
 	Causes   []Cause `json:"causes"`
-	// Tried are the requests that were tried as a dry run, if that was asked for.
-	Tried []Trial `json:"tried,omitempty"`
-	// Try is a command that would try requests; empty if there are none, or they were tried.
-	Try string `json:"-"`
-}
-
-// Offer sets Try, if there are trials and it is not known yet who refuses one.
-func (a *Answer) Offer(trials []Trial) {
-	if len(trials) == 0 || slices.ContainsFunc(a.Causes, func(c Cause) bool { return c.refused.actor != "" }) {
-		return
-	}
-	in := ""
-	if a.Namespace != "" {
-		in = " -n " + a.Namespace
-	}
-	a.Try = fmt.Sprintf("kubectl weir why%s %s --try", in, words.Object(a.Kind, a.Name))
-}
-
-// Take adds trials that were made, and a cause for each request that was refused.
-func (a *Answer) Take(tried []Trial) {
-	a.Tried = append(a.Tried, tried...)
-	for i := range tried {
-		if c, ok := tried[i].Cause(); ok {
-			a.Causes = append(a.Causes, c)
-		}
-	}
+	// Try is a command that tries a request that has to succeed before the object can go, without
+	// effect; empty if there is none, or it is known who refuses it.
+	Try string `json:"try,omitempty"`
 }
 
 // WithFlags appends flags that select the cluster to the commands of the answer.
@@ -69,25 +46,21 @@ func (a *Answer) WithFlags(flags string) {
 type Facts struct {
 	// Object is the whole object that is asked about.
 	Object *unstructured.Unstructured
-	// Pods are those of its namespace; for a volume, those of its claim's namespace.
+	// Pods are those of the namespace of a claim.
 	Pods []unstructured.Unstructured
-	// Attachments are the VolumeAttachments of a volume.
-	Attachments []unstructured.Unstructured
-	// NodeGone reports whether the node of a pod does not exist, NamespaceGone whether the namespace
-	// does not.
+	// NodeGone reports whether the node of a pod does not exist, NamespaceGone whether the
+	// namespace does not.
 	NodeGone, NamespaceGone *bool
 	// Components tells whether the components run that remove finalizers.
 	Components *Components
-	// APIServices maps the names of APIServices that are not available to the reasons.
-	APIServices map[string]string
 	// Held is the HeldCollection for the object's kind, if the object terminates and carries Weir's
 	// finalizer.
 	Held *unstructured.Unstructured
 	// Events are those of the namespaces in Wants. Any user who may create Events can write one, so
 	// they are evidence only.
 	Events []corev1.Event
-	// Verdict is what policies say about the delete of an object that does not terminate, Enforcement
-	// what they say about the deletion of one that does.
+	// Verdict is what policies say about the delete of an object that does not terminate,
+	// Enforcement what they say about the deletion of one that does.
 	Verdict     *Verdict
 	Enforcement *Enforcement
 }
@@ -96,8 +69,8 @@ type Facts struct {
 type Wants struct {
 	// Finalizers are those on the object and on what it waits for: their components may not run.
 	Finalizers []string
-	// Namespaces are those in which there may be Events about it; Events of cluster-scoped objects are
-	// in default.
+	// Namespaces are those in which there may be Events about it; Events of cluster-scoped objects
+	// are in default.
 	Namespaces []string
 }
 
@@ -143,25 +116,16 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	if !ok {
 		return Answer{}, false
 	}
-	w.Heard(facts.Events)
+	w.Heard(facts.Events, now)
 	if facts.Object != nil && v.Kind == namespaces {
 		w.HeardOf(facts.Object)
 	}
 	a := Answer{Object: objectOf(&v), Deleting: v.Deleting}
 	if !v.Deleting {
 		a.State = "is not being deleted"
-		causes := append([]Cause{{uids: []types.UID{uid}}}, w.stays(&v)...)
-		told := facts.told(causes, &v, now)
-		if isUndeletable(&v) {
-			if len(v.Owners) == 0 {
-				causes = causes[:1] // no user and no controller deletes it
-			}
-			causes = append(causes, Cause{What: theAPIServer + " refuses its delete, whoever asks: " + nobodyMay})
-		} else {
-			causes = append(causes, facts.refused()...)
-		}
-		a.Causes = append(causes[1:], told...)
-		a.Causes = append(a.Causes, w.recreated(&v)...)
+		stays := w.stays(&v)
+		a.Causes = slices.Concat(stays, w.alsoRefused(uid, stays), facts.refused(), w.recreated(&v))
+		a.Try = w.try(&v, a.Causes)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -170,35 +134,65 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	}
 	a.Causes = w.explain(now).of(&v)
 	for i := range a.Causes {
-		facts.add(&a.Causes[i], &v, now)
+		facts.add(&a.Causes[i], &v)
 	}
 	// Conditions are about all content that is left, so they are added once.
 	if i := slices.IndexFunc(a.Causes, func(c Cause) bool { return c.about == aboutContent }); i >= 0 &&
 		facts.Object != nil {
 		a.Causes[i].Evidence = append(a.Causes[i].Evidence, conditions(facts.Object)...)
 	}
-	causes := append([]Cause{{uids: []types.UID{uid}}}, a.Causes...)
-	told := facts.told(causes, &v, now)
 	// Unlisted content comes first: with it, the other causes may not be all.
-	a.Causes = slices.Concat(facts.homeless(&v, causes), w.hidden(&v), facts.unavailable(), causes[1:], told,
-		facts.besides(&v))
+	a.Causes = slices.Concat(facts.homeless(&v), w.hidden(&v), a.Causes,
+		w.alsoRefused(uid, a.Causes), facts.besides(&v))
+	a.Try = w.try(&v, a.Causes)
 	return a, true
 }
 
+// try returns a command that tries, as a dry run, a request that has to succeed before an object
+// can go: the delete of what it waits for, or the patch that removes finalizers.
+func (w *World) try(v *graph.View, causes []Cause) string {
+	of := *v
+	for _, c := range slices.Backward(causes) {
+		if c.refused.actor != "" {
+			return ""
+		}
+		if len(c.Objects) > 0 {
+			if o, ok := w.Graph.Find(c.Objects[0].UID); ok {
+				of = o
+			}
+		}
+	}
+	object := words.Object(of.Kind.String(), of.Name)
+	if of.Namespace != "" {
+		object += " -n " + of.Namespace
+	}
+	switch {
+	case of.Deleting && len(of.Finalizers) > 0:
+		return "kubectl patch " + object + ` --type=merge -p '{"metadata":{"finalizers":null}}' --dry-run=server`
+	case !of.Deleting && (v.Deleting || w.Graph.Decide(v.UID).Verb == graph.Delete):
+		return "kubectl delete " + object + " --dry-run=server"
+	}
+	return ""
+}
+
 // hidden returns a cause for each kind of which a namespace or a definition may have objects that
-// cannot be listed. That the user may not list a kind is no cause.
+// cannot be listed, and for each API that does not tell its kinds. That the user may not list a
+// kind is no cause.
 func (w *World) hidden(v *graph.View) (out []Cause) {
 	for _, u := range w.Unread() {
-		kind := schema.ParseGroupResource(u.Kind)
-		k, served := w.kinds[kind]
-		in := v.Kind == namespaces && k.Namespaced || v.Kind == definitions && u.Kind == v.Name
-		if !in || !served || u.Forbidden {
+		k, served := w.kinds[schema.ParseGroupResource(u.Kind)]
+		in := v.Kind == namespaces && (k.Namespaced || !served) || v.Kind == definitions && u.Kind == v.Name
+		if !in || u.Forbidden || u.Besides {
 			continue
 		}
+		of := strings.TrimPrefix(u.Kind, allOf)
 		c := Cause{
-			What:  fmt.Sprintf("objects of %s cannot be listed, so it is not known whether some are left: %s", u.Kind, u.Reason),
-			Actor: "whoever runs the API of " + u.Kind,
-			Look:  "kubectl get " + u.Kind + " -A",
+			What:  fmt.Sprintf("objects of %s cannot be listed, so it is not known whether some are left: %s", of, u.Reason),
+			Actor: "whoever runs the API of " + of,
+			Look:  "kubectl get " + of + " -A",
+		}
+		if !served {
+			c.Look = "kubectl get apiservices"
 		}
 		if actor, look := refuser(u.Kind, u.Reason); actor != "" {
 			c.Actor, c.Look = actor, look
@@ -211,41 +205,41 @@ func (w *World) hidden(v *graph.View) (out []Cause) {
 // stays returns why an object exists that is not being deleted.
 func (w *World) stays(v *graph.View) (out []Cause) {
 	a := w.Graph.Decide(v.UID)
-	look, mismatched := treeCommand(v), w.mismatched(v)
+	look, astray := treeCommand(v), w.astray(v)
 	collects := func(what string, evidence ...string) {
 		c := w.acting(v.UID, "the garbage collector")
-		c.What, c.Look, c.Evidence = what+a.Why, cmp.Or(c.refused.look, look), evidence
+		c.What, c.Look, c.Evidence = what+a.Why, cmp.Or(c.Look, look), slices.Concat(c.Evidence, astray, evidence)
 		out = append(out, c)
 	}
 	switch {
-	case a.Verb == graph.Delete && mismatched != "":
-		collects("no owner that it names is in its namespace, so it will be deleted: ")
 	case a.Verb == graph.Delete:
 		collects("its owners are gone, so it will be deleted: ", w.successors(v)...)
 	case a.Verb == graph.Release:
 		collects("some of its owners are gone or being deleted, so its references to them will be removed: ")
 	case a.Unresolvable != graph.Resolvable:
 		out = append(out, Cause{What: "a reference to an owner cannot be resolved, so it is kept: " + a.Why,
-			Actor: "whoever wrote the owner reference", Look: look, Evidence: w.misnamed(v)})
+			Actor: "whoever wrote the owner reference", Look: look, Evidence: astray})
 	case w.keptBecause(v) != "":
 		out = append(out, Cause{What: "it was kept when its owners were deleted, and Weir removed its references to them: " +
 			w.keptBecause(v), Actor: "whoever may delete it"})
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
-		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look, Evidence: w.misnamed(v)})
-	}
-	if mismatched != "" {
-		where := "owners are looked for in its own only"
-		if v.Namespace == "" {
-			where = "a cluster-scoped object cannot have such an owner"
-		}
-		out = append(out, Cause{
-			What:  fmt.Sprintf("an owner that it names is in the namespace %q; %s", mismatched, where),
-			Actor: "whoever wrote the owner reference",
-		})
+		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look, Evidence: astray})
 	}
 	return out
+}
+
+// alsoRefused returns a cause if a request about an object is refused or held, and no known cause
+// says so.
+func (w *World) alsoRefused(uid types.UID, known []Cause) []Cause {
+	by, ok := w.refused[uid]
+	if !ok || slices.ContainsFunc(known, func(c Cause) bool { return c.refused == by }) {
+		return nil
+	}
+	c := by.cause()
+	c.What = "a request of a controller about it is refused, or waits"
+	return []Cause{c}
 }
 
 // asLongAs says how long an object stays that an owner keeps.
@@ -301,8 +295,7 @@ func (w *World) recreated(v *graph.View) []Cause {
 }
 
 var (
-	claims  = schema.GroupResource{Resource: "persistentvolumeclaims"}
-	storage = schema.GroupResource{Resource: "persistentvolumes"}
+	claims = schema.GroupResource{Resource: "persistentvolumeclaims"}
 
 	// inWords maps conditions that say what a deletion waits for to words.
 	inWords = map[string]string{
@@ -354,15 +347,9 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 		fmt.Fprintf(&b, "\n… and %s like these, on which others have to act: %s. --full shows them.\n",
 			words.Count(len(others), "cause", "causes"), andMore(others[:min(len(others), mostActors)], len(others)))
 	}
-	if len(a.Tried) > 0 {
-		b.WriteString("\nTried, as a dry run:\n")
-	}
-	for i := range a.Tried {
-		fmt.Fprintf(&b, "  %s\n", a.Tried[i].told())
-	}
 	if a.Try != "" {
 		fmt.Fprintf(&b, "\nWhether a webhook refuses what has to succeed first is not known. To try "+
-			"that, as a dry run: %s\n", a.Try)
+			"that, without effect: %s\n", a.Try)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -3,7 +3,6 @@ package insight
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,19 +15,15 @@ import (
 // World is what was read of a cluster: all objects, or those of one namespace.
 type World struct {
 	Graph *graph.Graph
-	// Namespace is the namespace whose objects were read, with the cluster-scoped kinds that they name
-	// as owners. Empty: the whole cluster was read.
+	// Namespace is the namespace whose objects were read, with the cluster-scoped kinds that they
+	// name as owners; surveys cover the namespace alone. Empty: the whole cluster was read.
 	Namespace string
-	// Asked is the namespace that surveys cover, with the owners of its objects. Empty: they cover all
-	// that was read.
-	Asked string
 
 	kinds  map[schema.GroupResource]graph.Resource
 	meta   map[types.UID]*metav1.PartialObjectMetadata
 	unread map[schema.GroupResource]Unread
-	read   map[schema.GroupResource]listing // the kinds that were listed
-	round  int                              // of lists: see NextRound
-	missed []Unread                         // what else could not be read
+	read   map[schema.GroupResource]string // the kinds that were listed, and at which resourceVersion
+	missed []Unread                        // what else could not be read
 
 	aggregated map[string]bool // API groups that another API server serves
 
@@ -41,8 +36,8 @@ type Unread struct {
 	Kind      string `json:"kind"`
 	Reason    string `json:"reason"`
 	Forbidden bool   `json:"forbidden,omitempty"`
-	// Besides reports whether Kind is not a kind whose objects may be missing, but something that is
-	// read of some objects only.
+	// Besides reports whether Kind is not a kind whose objects may be missing, but something that
+	// is read of some objects only.
 	Besides bool `json:"besides,omitempty"`
 }
 
@@ -50,8 +45,8 @@ type Unread struct {
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
-		meta:   map[types.UID]*metav1.PartialObjectMetadata{},
-		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]listing{},
+		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]string{},
+		refused: map[types.UID]refusal{}, aggregated: map[string]bool{},
 	}
 	for _, k := range kinds {
 		w.kinds[k.GroupResource()] = k
@@ -60,70 +55,31 @@ func NewWorld(namespace string, kinds []graph.Resource) *World {
 	return w
 }
 
-// Clone returns an independent copy of w.
-func (w *World) Clone() *World {
-	return &World{
-		Graph: w.Graph.Clone(), Namespace: w.Namespace, Asked: w.Asked, kinds: maps.Clone(w.kinds),
-		meta: maps.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read), round: w.round,
-		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed),
-		refused: maps.Clone(w.refused),
-	}
-}
-
 // List records all objects of a kind, as they were at a resourceVersion. It keeps the objects and
 // changes them: managedFields stay only on objects with finalizers, to tell who wrote these.
 func (w *World) List(kind schema.GroupResource, resourceVersion string, objects []metav1.PartialObjectMetadata) {
-	w.ListOf(kind, resourceVersion, Pointers(objects))
-}
-
-// Pointers returns an iterator over pointers to the objects of a list.
-func Pointers(objects []metav1.PartialObjectMetadata) iter.Seq[*metav1.PartialObjectMetadata] {
-	return func(yield func(*metav1.PartialObjectMetadata) bool) {
-		for i := range objects {
-			if !yield(&objects[i]) {
-				return
-			}
-		}
-	}
-}
-
-// ListOf is List for an iterator.
-func (w *World) ListOf(
-	kind schema.GroupResource, resourceVersion string, objects iter.Seq[*metav1.PartialObjectMetadata],
-) {
 	w.Graph.Apply(graph.ListBegins{Kind: kind})
-	for m := range objects {
-		w.Observe(kind, m)
+	for i := range objects {
+		m := &objects[i]
+		if len(m.Finalizers) == 0 && m.ManagedFields != nil {
+			m.ManagedFields = nil
+		}
+		if kind == apiServices {
+			w.Served(m)
+		}
+		w.room = w.Graph.ApplyTo(w.room[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
+		if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
+			w.meta = slices.Grow(w.meta, n-len(w.meta))[:n]
+		}
+		w.meta[w.Graph.Handle(m.UID)] = m
 	}
 	w.Graph.Apply(graph.ListEnds{Kind: kind})
 	w.Read(kind, resourceVersion)
 }
 
-// Observe records an object as it is now, and keeps it as List does. It is called during a list of
-// the kind, or after it for kinds that are watched.
-func (w *World) Observe(kind schema.GroupResource, m *metav1.PartialObjectMetadata) {
-	if len(m.Finalizers) == 0 && m.ManagedFields != nil {
-		m.ManagedFields = nil
-	}
-	if kind == apiServices {
-		w.Served(m)
-	}
-	w.Graph.Apply(graph.Observed{Object: graph.ObjectOf(kind, m)})
-	w.meta[m.UID] = m
-}
-
-// Unlist removes an object that a new list would not show. Later lookups treat it as one that never
-// was there, so the World answers as one that is made from lists.
-func (w *World) Unlist(kind schema.GroupResource, uid types.UID) {
-	w.Graph.Apply(graph.Unlisted{Kind: kind, UID: uid})
-	if !w.Graph.Has(uid) {
-		delete(w.meta, uid)
-	}
-}
-
 // Read records that the objects of a kind are known as of a resourceVersion.
 func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
-	w.read[kind] = listing{resourceVersion, w.round}
+	w.read[kind] = resourceVersion
 }
 
 // HasRead reports whether the objects of a kind are known.
@@ -138,10 +94,13 @@ func (w *World) NotListed(kind schema.GroupResource, forbidden bool, reason stri
 	w.Graph.Apply(graph.ListFailed{Kind: kind, Forbidden: forbidden, Reason: reason})
 }
 
+// allOf begins the Kind of an Unread that is an API group and version.
+const allOf = "all of "
+
 // Unheard records that discovery failed for an API group and version, so its kinds are unknown.
 func (w *World) Unheard(groupVersion, reason string) {
 	all := schema.GroupResource{Resource: "*", Group: groupVersion}
-	w.unread[all] = Unread{Kind: "all of " + groupVersion, Reason: reason}
+	w.unread[all] = Unread{Kind: allOf + groupVersion, Reason: reason}
 }
 
 // Missed records, once for each what, that something besides the list of a kind could not be read.
@@ -154,9 +113,18 @@ func (w *World) Missed(what string, forbidden bool, reason string) {
 // Unread returns the kinds that could not be listed, and what else could not be read, sorted.
 func (w *World) Unread() []Unread {
 	out := append(make([]Unread, 0, len(w.missed)+len(w.unread)), w.missed...)
-	owners := w.askedOwners()
+	named := map[schema.GroupResource]bool{} // as owners of what was asked about
+	if w.Namespace != "" {
+		for v := range w.surveyed() {
+			for _, o := range v.Owners {
+				for _, gr := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
+					named[gr] = true
+				}
+			}
+		}
+	}
 	for gr, u := range w.unread {
-		if k, served := w.kinds[gr]; served && !k.Namespaced && w.Asked != "" && !owners[gr] {
+		if k, served := w.kinds[gr]; served && !k.Namespaced && w.Namespace != "" && !named[gr] {
 			continue // nothing in the namespace depends on it
 		}
 		out = append(out, u)
@@ -169,22 +137,6 @@ func (w *World) Unread() []Unread {
 func (w *World) Unreadable(kind schema.GroupResource) bool {
 	_, failed := w.unread[kind]
 	return failed
-}
-
-// askedOwners returns the kinds of owners that objects of Asked name; nil if there is no Asked.
-func (w *World) askedOwners() map[schema.GroupResource]bool {
-	if w.Asked == "" {
-		return nil
-	}
-	kinds := map[schema.GroupResource]bool{}
-	for v := range w.surveyed() {
-		for _, o := range v.Owners {
-			for _, gr := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
-				kinds[gr] = true
-			}
-		}
-	}
-	return kinds
 }
 
 // OwnerKinds returns the cluster-scoped kinds that objects of the namespace name as owners and that
@@ -236,23 +188,11 @@ func (w *World) incomplete(v *graph.View) string {
 	return w.Graph.Incomplete(v.UID)
 }
 
-// surveyed yields the objects that surveys cover: all that were read, or those of Asked and the
-// cluster-scoped owners of these.
+// surveyed yields the objects that surveys cover.
 func (w *World) surveyed() iter.Seq[*graph.View] {
-	if w.Asked == "" {
-		return w.objects()
-	}
-	owners := map[types.UID]bool{}
-	for v := range w.objects() {
-		if v.Namespace == w.Asked {
-			for _, o := range v.Owners {
-				owners[o.UID] = true
-			}
-		}
-	}
 	return func(yield func(*graph.View) bool) {
 		for v := range w.objects() {
-			if (v.Namespace == w.Asked || v.Namespace == "" && owners[v.UID]) && !yield(v) {
+			if (w.Namespace == "" || v.Namespace == w.Namespace) && !yield(v) {
 				return
 			}
 		}

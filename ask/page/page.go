@@ -1,14 +1,13 @@
-// Package page serves the page of kubectl weir ui: what insight says about a cluster, kept up to
-// date, to one user on this machine.
+// Package page serves the page of kubectl weir ui: what its commands answer about a cluster, to one
+// user on this machine.
 //
 // It changes nothing in the cluster: no request of the page can. Whoever has the address may open
 // it: it listens on the loopback interface only, and the path begins with a random token. Browsers
 // also send requests of other pages, so Host, Origin and Sec-Fetch-Site are checked. The page loads
 // nothing from other origins, and sends nothing to them.
 //
-// Questions are answered on goroutines of the server, a few at the same time; one more closes the
-// server at the end, joined by Serve. One lock guards the plans that are remembered; nothing is
-// answered under it.
+// Questions are answered on goroutines of the server; one more closes the server at the end, joined
+// by Serve. There are no locks.
 package page
 
 import (
@@ -16,24 +15,19 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/weir-dev/weir/ask/insight"
-	"github.com/weir-dev/weir/ask/snapshot"
 )
 
 //go:embed assets
@@ -44,18 +38,8 @@ type Options struct {
 	// Cluster names the cluster to the user. Flags select it in commands that are shown: the page
 	// stays with its cluster when the current context changes.
 	Cluster, Flags string
-	Follower       *snapshot.Follower
-	// Object reads an object, Facts what else explains it, and Policies the policies. Heard tells a
-	// World who refuses requests of controllers, in a namespace or in all; nil: that is not read.
-	// Guarded reads the HeldCollections, and the Events that tell what was refused or kept. Deleted
-	// lists what was deleted and can be restored: only the catalogue, since the page does not use the
-	// key for the content.
-	Object   func(context.Context, schema.GroupVersionResource, string, string) (*unstructured.Unstructured, error)
-	Facts    func(context.Context, *insight.World, schema.GroupVersionResource, *unstructured.Unstructured) insight.Facts
-	Policies func(context.Context, *insight.World) (*snapshot.Policies, error)
-	Heard    func(context.Context, *insight.World, string)
-	Guarded  func(context.Context, *insight.World) ([]unstructured.Unstructured, []corev1.Event)
-	Deleted  func(ctx context.Context, namespace string) ([]DeletedTree, error)
+	// Ask answers a question. The answer is sent as JSON; an error is shown to the user.
+	Ask func(ctx context.Context, question string, q url.Values) (any, error)
 }
 
 // Page serves the page.
@@ -63,15 +47,6 @@ type Page struct {
 	Options
 	listener net.Listener
 	token    string
-	begun    time.Time
-
-	asking  chan struct{} // a place for each question that is answered; one may use a whole processor
-	streams chan struct{} // a place for each open page
-
-	mu    sync.Mutex
-	plans []*outline // the last ones, the newest last
-
-	number atomic.Int64 // counts plans
 }
 
 // Listen opens a port on the loopback interface; 0: any free port.
@@ -80,23 +55,14 @@ func Listen(o Options, port int) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on the loopback interface: %w", err)
 	}
-	return &Page{Options: o, listener: l, token: rand.Text(), begun: time.Now(), asking: make(chan struct{}, atOnce),
-		streams: make(chan struct{}, mostStreams)}, nil
+	return &Page{Options: o, listener: l, token: rand.Text()}, nil
 }
 
 // URL returns the address of the page. Whoever has it may read what the user may read.
 func (p *Page) URL() string { return fmt.Sprintf("http://%s/%s/", p.listener.Addr(), p.token) }
 
-const (
-	// atOnce is how many questions are answered at the same time.
-	atOnce = 2
-	// mostStreams bounds the open pages.
-	mostStreams = 20
-	// answerTime bounds the answer to a question.
-	answerTime = time.Minute
-	// listTime is for how long after the start questions wait for first lists.
-	listTime = 10 * time.Second
-)
+// answerTime bounds the answer to a question.
+const answerTime = time.Minute
 
 // Serve serves the page until ctx ends.
 func (p *Page) Serve(ctx context.Context) error {
@@ -126,18 +92,25 @@ func (p *Page) handler() http.Handler {
 		r.Use(p.authorize)
 		r.Get("/", asset("index.html"))
 		r.Get("/assets/*", func(w http.ResponseWriter, r *http.Request) { asset(chi.URLParam(r, "*"))(w, r) })
-		r.Get("/api/state", answer(p.state))
-		r.Get("/api/search", p.settled(p.search))
-		r.Get("/api/object", p.settled(p.object))
-		r.Get("/api/plan", p.settled(p.plan))
-		r.Get("/api/lines", answer(p.lines))
-		r.Get("/api/pending", p.settled(p.pending))
-		r.Get("/api/orphans", p.settled(p.orphans))
-		r.Get("/api/guarded", p.settled(p.guarded))
-		r.Get("/api/deleted", answer(p.deleted))
-		r.Get("/api/events", p.events)
+		r.Get("/api/{question}", p.ask)
 	})
 	return r
+}
+
+// ask answers a question of the page.
+func (p *Page) ask(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	said, err := any(map[string]string{"cluster": p.Cluster, "flags": p.Flags}), error(nil)
+	if question := chi.URLParam(r, "question"); question != "state" {
+		said, err = p.Ask(ctx, question, r.URL.Query())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		said = map[string]string{"error": err.Error()}
+		w.WriteHeader(http.StatusBadGateway)
+	}
+	_ = json.NewEncoder(w).Encode(said) // an error means that the client went away
 }
 
 // guard refuses requests that another page has sent, or that use another name for this machine.

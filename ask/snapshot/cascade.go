@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/policies"
 )
 
@@ -41,22 +40,6 @@ func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread erro
 		}
 	}
 	return unread
-}
-
-// protected returns all objects that policies protect among those that would also be deleted, as
-// far as they could be read and the user may know of them.
-func (p *Policies) protected(ctx context.Context, q policies.Question) (out []insight.Protected) {
-	c := p.set.Cascade(q)
-	if c == nil {
-		return nil
-	}
-	c.All()
-	_ = p.search(ctx, c) // the verdict has the error
-	for _, one := range c.Protected(p.listed(q.Answers, c.Decide(nil).Discloses)) {
-		out = append(out, insight.Protected{Object: one.Resource.String() + "/" + one.Name, By: one.By.String(),
-			Confirm: one.Confirm})
-	}
-	return out
 }
 
 // lookup judges the objects of a Lookup, but no more than the webhook reads, which refuses what is

@@ -69,9 +69,6 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 		d = more
 	}
 	v := insight.Verdict{Refused: !d.Allowed, Message: d.Message, Warnings: d.Warnings}
-	if p.All {
-		v.Protected = p.protected(ctx, q)
-	}
 	if v.Refused && strings.Contains(v.Message, v1beta1.ConfirmDeleteAnnotation+"="+string(object.GetUID())) {
 		if value, known := p.set.Confirmation(q); known {
 			in := ""
@@ -115,23 +112,17 @@ func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 	if len(d.Discloses) == 0 {
 		return d
 	}
-	q.Answers = p.listed(q.Answers, d.Discloses)
+	answers := map[policies.Access]policies.Answer{}
+	maps.Copy(answers, q.Answers)
+	for _, a := range d.Discloses {
+		answers[a] = policies.Answer(p.world.HasRead(schema.GroupResource{Group: a.Group, Resource: a.Resource}))
+	}
+	q.Answers = answers
 	return again(q)
 }
 
-// listed returns answers, and for asked whether their kinds could be listed.
-func (p *Policies) listed(known map[policies.Access]policies.Answer,
-	asked []policies.Access) map[policies.Access]policies.Answer {
-	answers := map[policies.Access]policies.Answer{}
-	maps.Copy(answers, known)
-	for _, a := range asked {
-		answers[a] = policies.Answer(p.world.HasRead(schema.GroupResource{Group: a.Group, Resource: a.Resource}))
-	}
-	return answers
-}
-
-// collector returns which collector works, by Weir's canary ConfigMap. If that cannot be listed, it is
-// not Weir.
+// collector returns which collector works, by Weir's canary ConfigMap. If that cannot be listed, it
+// is not Weir.
 func (p *Policies) collector(ctx context.Context) policies.Collector {
 	if p.collects == policies.CollectorUnknown {
 		p.collects = p.readCollector(ctx)

@@ -28,9 +28,6 @@ import (
 
 // Policies judges deletes of the user who reads by the policies of a cluster.
 type Policies struct {
-	// All makes verdicts name all protected objects that would also be deleted.
-	All bool
-
 	set           *policies.Set
 	world         *insight.World
 	clients       kubernetes.Interface
@@ -109,14 +106,6 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 		p.user.Extra[k] = v
 	}
 	return p, nil
-}
-
-// PoliciesUnread reports whether some kind of policies could not be read, so answers from the World
-// may lack what these policies say.
-func PoliciesUnread(w *insight.World) bool {
-	return slices.ContainsFunc(policyKinds, func(resource string) bool {
-		return w.Unreadable(schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: resource})
-	})
 }
 
 // Rule makes a deletion go as the policies say. p may be nil.

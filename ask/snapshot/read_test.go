@@ -21,6 +21,34 @@ import (
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
 
+// served is discovery of kinds that a test changes.
+type served struct {
+	discovery.DiscoveryInterface
+	mu    sync.Mutex
+	kinds []metav1.APIResource
+	err   error
+}
+
+func (s *served) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	v := metav1.GroupVersionForDiscovery{GroupVersion: "v1", Version: "v1"}
+	return []*metav1.APIGroup{{Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}},
+		[]*metav1.APIResourceList{{GroupVersion: "v1", APIResources: s.kinds}}, nil
+}
+
+func (s *served) set(err error, kinds ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds, s.err = nil, err
+	for _, k := range kinds {
+		s.kinds = append(s.kinds, metav1.APIResource{Name: k + "s", Kind: k, Namespaced: k != "namespace", Verbs: metav1.Verbs{"list", "watch", "get", "delete", "patch"}})
+	}
+}
+
 // reading is a Reader of an API server in memory.
 type reading struct {
 	*testing.T
@@ -213,9 +241,6 @@ func TestNothingIsKnownWithoutKinds(t *testing.T) {
 	if w, err := r.Read(t.Context(), ""); w != nil || err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("%v, %v", w, err)
 	}
-	if _, err := r.Follow(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("followed: %v", err)
-	}
 	r.served.set(nil, "namespace", "configmap")
 	ended, cancel := context.WithCancel(t.Context())
 	r.answer(func(apitest.Request) *apitest.Reply { cancel(); return nil })
@@ -226,48 +251,11 @@ func TestNothingIsKnownWithoutKinds(t *testing.T) {
 	broken.Config.Host = "://"
 	for what, f := range map[string]func() error{
 		"read":     func() error { _, err := broken.Read(t.Context(), ""); return err },
-		"follow":   func() error { _, err := broken.Follow(t.Context(), ""); return err },
 		"policies": func() error { _, err := broken.Policies(t.Context(), insight.NewWorld("", nil)); return err },
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), "make a ") {
 			t.Errorf("%s without a client: %v", what, err)
 		}
-	}
-}
-
-// TestWatchesThatEndAreBegunAgain: what came and went meanwhile is known then, and what the API
-// server does not tell of until it may be read.
-func TestWatchesThatEndAreBegunAgain(t *testing.T) {
-	r := newReading(t)
-	r.put("namespace", "", "x", "")
-	r.put("configmap", "x", "boss", "")
-	follower, err := r.Follow(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer follower.Close()
-	f := &following{T: t, Follower: follower}
-	f.Listed(t.Context())
-	r.api.Cut()
-	r.put("configmap", "x", "leaf", "", "configmap/boss")
-	r.put("configmap", "y", "far", "")
-	f.until("a leaf", func() bool { _, n := f.Search("leaf", 1); return n == 1 })
-	r.api.Remove("configmaps/x/boss")
-	f.until("no boss", func() bool { _, n := f.Search("boss", 1); return n == 0 })
-	if s := f.State(); s.Objects != 2 || f.Health().Lost != "" {
-		t.Errorf("it knows %+v, %+v", s, f.Health())
-	}
-	r.answer(func(q apitest.Request) *apitest.Reply {
-		if strings.HasSuffix(q.Path, "/configmaps") {
-			return apitest.Refuse(403, "Forbidden", "not any more")
-		}
-		return nil
-	})
-	r.api.Cut()
-	f.until("a kind that may not be watched any more", func() bool { return f.Health().Denied == 1 })
-	w, err := f.World("x")
-	if err != nil || w.Meta("uid-leaf") != nil || len(unread(w)) != 1 {
-		t.Errorf("%v; it is told of what may have changed: %t; not read: %q", err, w.Meta("uid-leaf") != nil, unread(w))
 	}
 }
 
@@ -310,30 +298,24 @@ func (grouped) ServerGroupsAndResources() (groups []*metav1.APIGroup, lists []*m
 	return groups, lists, nil
 }
 
-// TestAggregatedKindsAreListedLast: so an owner that their lists do not have is gone, whatever
-// their versions are. Who may not list APIServices is not told so.
-func TestAggregatedKindsAreListedLast(t *testing.T) {
+// TestOwnersOfAnotherAPIServerAreNotKnownToBeGone: their versions cannot be compared with those of
+// dependents, whether APIServices may be listed or not.
+func TestOwnersOfAnotherAPIServerAreNotKnownToBeGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string
 		code      int // of the list of APIServices
-		fate      string
-		last      bool
 	}{
-		"the cluster":                   {"", 200, "delete", true},
-		"a namespace":                   {"x", 200, "delete", true},
-		"APIServices may not be listed": {"x", 403, "keep", false},
-		"APIServices cannot be listed":  {"", 500, "keep", false},
+		"the cluster":                   {"", 200},
+		"a namespace":                   {"x", 200},
+		"APIServices may not be listed": {"x", 403},
+		"APIServices cannot be listed":  {"", 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReading(t)
 			r.Discovery = grouped{}
-			var mu sync.Mutex
-			listed, last := false, false
 			r.answer(func(q apitest.Request) *apitest.Reply {
 				list := page("")
 				metadata := list.Body.(map[string]any)["metadata"].(map[string]any)
-				mu.Lock()
-				defer mu.Unlock()
 				switch {
 				case strings.HasSuffix(q.Path, "/apiservices"):
 					if c.code != 200 {
@@ -341,17 +323,16 @@ func TestAggregatedKindsAreListedLast(t *testing.T) {
 					}
 					list.Body.(map[string]any)["items"] = []any{map[string]any{"metadata": map[string]any{"name": "v1.gadgets.io", "uid": "uid-service", "resourceVersion": "90"}}}
 				case strings.HasSuffix(q.Path, "/gadgets"):
-					last, metadata["resourceVersion"] = listed, "5"
+					metadata["resourceVersion"] = "5"
 				case strings.HasSuffix(q.Path, "/configmaps"):
-					listed, metadata["resourceVersion"] = true, "100"
+					metadata["resourceVersion"] = "100"
 					list.Body.(map[string]any)["items"] = []any{map[string]any{"metadata": map[string]any{"name": "a", "namespace": "x", "uid": "uid-a", "resourceVersion": "99",
 						"ownerReferences": []any{map[string]any{"apiVersion": "gadgets.io/v1", "kind": "Gadget", "name": "g", "uid": "uid-g"}}}}}
 				}
 				return list
 			})
-			orphans := r.read(c.namespace).Orphans()
-			if len(orphans) != 1 || orphans[0].Fate != c.fate || c.last && !last {
-				t.Errorf("%+v, want %s; listed last: %t", orphans, c.fate, last)
+			if orphans := r.read(c.namespace).Orphans(); len(orphans) != 1 || orphans[0].Fate != "keep" {
+				t.Errorf("%+v, want one that is kept", orphans)
 			}
 		})
 	}

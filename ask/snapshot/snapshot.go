@@ -1,9 +1,8 @@
-// Package snapshot reads a cluster, or one namespace of it, for insight: by one metadata-only list a
-// kind, all at the same time, with the user's rights.
+// Package snapshot reads a cluster, or one namespace of it, for insight: by one metadata-only list
+// a kind, all at the same time, with the user's rights.
 //
-// Goroutines: one for each list, joined when they are read; for a Follower, discovery and a
-// reflector for each kind, joined by Close. One lock guards what has been read, and the World of it,
-// which callers get copies of; no request is made under it.
+// Goroutines: one for each list, joined when they are read. One lock guards what has been read; no
+// request is made under it.
 package snapshot
 
 import (
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -30,8 +28,8 @@ import (
 )
 
 const (
-	// pageSize is how many objects a page of a list has: enough that few lists have a second page, and
-	// few enough that the API server need not hold all objects of a cluster in an answer.
+	// pageSize is how many objects a page of a list has: enough that few lists have a second page,
+	// and few enough that the API server need not hold all objects of a cluster in an answer.
 	pageSize = 10_000
 	// atOnce is how many kinds are listed at the same time.
 	atOnce = 16
@@ -56,34 +54,20 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 		return nil, err
 	}
 	w := insight.NewWorld(namespace, found)
-	w.Asked = namespace
 	for _, gv := range unheard {
 		w.Unheard(gv, ReasonOf(err))
 	}
 	l := &lists{client: client, world: w, namespace: namespace}
-	services := l.aggregated(ctx, found)
-	var first, apart []graph.Resource
-	for _, k := range found {
-		switch {
-		case !k.Collected || !k.Namespaced && namespace != "" || k.GroupResource() == services:
-		case w.Aggregated(k.GroupResource()):
-			apart = append(apart, k)
-		default:
-			first = append(first, k)
-		}
-	}
-	// Versions of different storages cannot be compared; the order of lists can.
-	for _, round := range [][]graph.Resource{first, apart} {
-		l.all(ctx, round)
-		w.NextRound()
-	}
+	l.aggregated(ctx, found)
+	l.all(ctx, slices.DeleteFunc(slices.Clone(found), func(k graph.Resource) bool {
+		return !k.Collected || !k.Namespaced && namespace != ""
+	}))
 	for namespace != "" && ctx.Err() == nil {
 		owners := w.OwnerKinds()
 		if len(owners) == 0 {
 			break
 		}
 		l.all(ctx, owners)
-		w.NextRound()
 	}
 	if w.GoesBeyond() {
 		w.Missed("what is in other namespaces", false,
@@ -113,25 +97,17 @@ type lists struct {
 	world *insight.World
 }
 
-// aggregated finds out which API groups other API servers serve. If the World has the APIServices
-// by that, it returns their kind, so that they are not listed again. If the user may not list
-// APIServices, the result is as if there were none.
-func (l *lists) aggregated(ctx context.Context, found []graph.Resource) (listed schema.GroupResource) {
-	at := slices.IndexFunc(found, func(k graph.Resource) bool {
-		return k.GroupResource() == kinds.APIServices && k.Listable
-	})
-	if at < 0 {
-		return schema.GroupResource{}
+// aggregated finds out which API groups other API servers serve, where APIServices are not listed
+// anyway. If the user may not list them, the result is as if there were none.
+func (l *lists) aggregated(ctx context.Context, found []graph.Resource) {
+	for _, k := range found {
+		if k.GroupResource() == kinds.APIServices && k.Listable && l.namespace != "" {
+			services, _, _ := l.pages(ctx, k)
+			for i := range services {
+				l.world.Served(&services[i])
+			}
+		}
 	}
-	if k := found[at]; k.Collected && l.namespace == "" {
-		l.one(ctx, k)
-		return k.GroupResource()
-	}
-	services, _, _ := l.pages(ctx, found[at])
-	for i := range services {
-		l.world.Served(&services[i])
-	}
-	return schema.GroupResource{}
 }
 
 func (l *lists) all(ctx context.Context, wanted []graph.Resource) {

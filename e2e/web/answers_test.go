@@ -3,67 +3,26 @@
 package web_test
 
 import (
-	"fmt"
+	"context"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// gate has plans wait, in the order in which the page asks for them, while gated is true.
-const gate = `
-	window.gates = [];
-	const plain = window.fetch;
-	window.fetch = async (what, ...more) => {
-		const of = new URLSearchParams(String(what).split("?")[1]).get("cascade");
-		if (window.gated && of) await new Promise((go) => gates.push({of, go}));
-		return plain(what, ...more);
-	};`
-
-// TestAPlanIsShownBelowItsButton: what is asked for while an answer is on its way is not what that
-// answer is about.
-func TestAPlanIsShownBelowItsButton(t *testing.T) {
-	w := newFixture(t)
-	boss := w.make("boss", nil)
-	w.make("leaf", owners{boss})
-	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", "?cascade=orphan"), gate)
-	p.see("1 is kept and loses a reference")
-	eval[bool](p, "window.gated = true")
-	w.make("newcomer", owners{boss}) // so that it reads the plan again
-	p.until("gates.length === 1")
-	p.do(chromedp.Click(chromedp.CSS("button[data-choice=background]")))
-	p.until("!location.hash.includes('cascade')")
-	eval[bool](p, "gates.shift().go() ?? true")
-	p.until("gates[0]?.of === 'background'") // the answer about orphan has come before that
-	pressed := eval[string](p, "document.querySelector('button[data-choice][aria-pressed=true]').dataset.choice")
-	if summary := p.text("#summary"); pressed != "orphan" {
-		t.Errorf("%s is pressed above %q", pressed, summary)
-	}
-	eval[bool](p, "(window.gated = false, gates.shift().go(), true)")
-	p.until("document.querySelector('button[data-choice=background]').getAttribute('aria-pressed') === 'true'")
-	p.see("3 objects are deleted")
-}
-
-// TestAListWhosePlanIsGoneTakesAnother: the server keeps a few plans, for all the pages that are
-// open.
-func TestAListWhosePlanIsGoneTakesAnother(t *testing.T) {
-	w := newFixture(t)
-	boss := w.make("boss", nil)
-	w.make("below", owners{w.make("leaf", owners{boss})})
-	const others = 5
-	for n := range others {
-		w.make(fmt.Sprint("other-", n), nil)
-	}
-	p := open(t, serve(t, shared.plane.Kubeconfig).url+w.place("boss", ""))
-	p.see("configmaps/leaf")
-	for n := range others {
-		eval[int](p, fmt.Sprintf("fetch('api/plan?kind=configmaps&namespace=%s&name=other-%d&cascade=background').then((a) => a.status)", w.namespace, n))
-	}
-	p.expectLost() // a 410 is an error to the browser
-	p.do(chromedp.Click(chromedp.CSS(".row:nth-child(2) .fold")))
-	p.see("configmaps/below")
+// hold has an object terminate, and stay until the test is over.
+func (w *fixture) hold(name string) {
+	w.Helper()
+	w.make(name, nil, "example.com/hold")
+	w.delete(name, metav1.DeletePropagationBackground)
+	w.Cleanup(func() {
+		_, err := shared.client.Resource(configMaps).Namespace(w.namespace).Patch(context.WithoutCancel(w.Context()), name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil {
+			w.Error(err)
+		}
+	})
 }
 
 // TestWhyItIsStillThereIsAskedAgain: what tells why changes without a change of any object that the

@@ -110,10 +110,8 @@ func TestShowsWhatTheUserMayList(t *testing.T) {
 	u := serve(t, kubeconfig, "-n", w.namespace)
 	p := open(t, u.url+w.place("mine", ""))
 	p.see("1 object is deleted.")
-	p.see("kinds that you may not list or watch")
-	p.hash("#/found?q=theirs")
-	p.see("There is none that you may list.")
-	p.expectLost() // a 404 is an error to the browser
+	p.see("Incomplete")
+	p.expectLost() // a refused question is an error to the browser
 	p.hash(other.place("theirs", ""))
-	p.see(`there is no configmaps "theirs"`)
+	p.see(`configmaps "theirs" is forbidden`)
 }

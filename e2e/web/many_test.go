@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/weir-dev/weir/e2e/load"
 )
 
@@ -39,8 +37,7 @@ func (h *heldUp) add(more heldUp) {
 }
 
 // TestManyDependents: an object with so many dependents that they can be neither drawn nor kept in
-// a page. The first paint does not wait for them, nothing holds up the browser, and the last of
-// them is a key away.
+// a page. The first paint does not wait for them, and nothing holds up the browser.
 func TestManyDependents(t *testing.T) {
 	population, err := load.Populate(t.Context(), shared.plane.Config, load.Flat(*objects))
 	if err != nil {
@@ -52,12 +49,7 @@ func TestManyDependents(t *testing.T) {
 	p.see(summary)
 	paint := eval[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
 
-	p.do(chromedp.Focus(chromedp.CSS("[role=tree]")))
-	p.until("document.querySelectorAll('[role=treeitem]').length === 2") // they are one line
-	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowRight))
-	p.until("document.querySelectorAll('[role=treeitem]').length > 10")
-	p.do(chromedp.KeyEvent(kb.End))
-	p.until(fmt.Sprintf("!!document.getElementById('row-%d')?.querySelector('a')", *objects+1))
+	p.until("document.querySelectorAll('.row').length === 2") // they are one line
 	held := eval[heldUp](p, "heldUp()")
 	p.picture("many")
 	p.accessible()
@@ -66,17 +58,11 @@ func TestManyDependents(t *testing.T) {
 	moved := p.took(func() {
 		w.make("newcomer", owners{{Object: map[string]any{"metadata": map[string]any{"name": population.Owner.Name, "uid": string(population.Owner.UID)}}}})
 	}, fmt.Sprintf("Plan: %d objects are deleted", *objects+2))
-	small := newFixture(t)
-	boss := small.make("boss", nil)
-	p.hash(small.place("boss", ""))
-	p.see("1 object is deleted.")
-	beside := p.took(func() { small.make("leaf", owners{boss}) }, "configmaps/leaf")
-
 	held.add(eval[heldUp](p, "heldUp()"))
-	t.Logf("%d dependents: first paint %.0f ms (goal 500), tasks longer than 50 ms: %v (goal: none); a change beside them is on the screen after %v (goal 1 s), one among them after %v",
-		*objects, paint, held.Long, beside.Round(time.Millisecond), moved.Round(time.Millisecond))
+	t.Logf("%d dependents: first paint %.0f ms (goal 500), tasks longer than 50 ms: %v (goal: none); a change among them is on the screen after %v",
+		*objects, paint, held.Long, moved.Round(time.Millisecond))
 	t.Logf("frames longer than 50 ms:\n%s", strings.Join(held.Busy, "\n"))
-	if paint > 1500 || beside > 3*time.Second || moved > 10*time.Second {
+	if paint > 1500 || moved > patience {
 		t.Error("that is past what a busy machine explains")
 	}
 	for _, ms := range held.Long {

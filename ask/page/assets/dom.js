@@ -5,11 +5,6 @@ export function el(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-// svg is el for drawings.
-export function svg(name, attributes = {}, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
-}
-
 function fill(e, attributes, children) {
   for (const [k, v] of Object.entries(attributes)) {
     if (v === undefined || v === false) continue;
@@ -32,11 +27,8 @@ export function placeOf(o, cascade) {
 // titleOf names an object.
 export function titleOf(o) { return `${o.kind}/${o.namespace ? `${o.namespace}/` : ""}${o.name}`; }
 
-// nameOf names a line of a plan, with the namespace where that is another one.
-export function nameOf(line, namespace) {
-  if (line.siblings) return counted(line.siblings, line.kind, line.kind);
-  return line.namespace === namespace ? `${line.kind}/${line.name}` : titleOf(line);
-}
+// nameOf names an object of a plan, with the namespace where that is another one.
+export function nameOf(o, namespace) { return o.namespace === namespace ? `${o.kind}/${o.name}` : titleOf(o); }
 
 // linkTo is a link to an object.
 export function linkTo(o) { return el("a", { href: placeOf(o) }, titleOf(o)); }
@@ -76,8 +68,8 @@ export function crumbs(...steps) {
 }
 
 // unreadBox tells once, at the end, what could not be read.
-export function unreadBox(unread, more) {
-  const lines = [...(unread || []).map((u) => `${u.kind}: ${u.reason}`), ...(more ? [more] : [])];
+export function unreadBox(unread) {
+  const lines = (unread || []).map((u) => `${u.kind}: ${u.reason}`);
   if (!lines.length) return null;
   return el("section", {}, el("h2", {}, "Incomplete"),
     el("p", {}, "This could not be read, so the page may lack what depends on it:"), el("ul", {}, lines.map((l) => el("li", {}, l))));
@@ -86,16 +78,13 @@ export function unreadBox(unread, more) {
 // classOf is the colour and the shape of what the plan says about an object.
 export function classOf(symbol) { return { "-": "s-goes", "!": "s-waits", "~": "s-kept", "?": "s-doubt" }[symbol] || ""; }
 
-// renew puts children in the place of those that are there, if they are others. Focus, scrolling and what is unfolded stay.
+// renew puts children in the place of those that are there, if they are others. Focus stays.
 export function renew(into, ...children) {
   const next = el("div", {}, ...children);
-  for (const e of into.querySelectorAll("details[open]")) next.querySelector(`#${e.id}`)?.setAttribute("open", "");
   if (next.innerHTML === into.innerHTML) return;
   const active = into.contains(document.activeElement) ? document.activeElement : null;
   const attribute = ["id", "data-choice", "href"].find((a) => active?.hasAttribute(a));
   const focused = attribute && `[${attribute}="${CSS.escape(active.getAttribute(attribute))}"]`;
-  const scrolled = [...into.querySelectorAll(".scroll")].map((e) => e.scrollTop);
   into.replaceChildren(...next.childNodes);
-  into.querySelectorAll(".scroll").forEach((e, i) => { e.scrollTop = scrolled[i] ?? 0; });
   if (focused) into.querySelector(focused)?.focus({ preventScroll: true });
 }

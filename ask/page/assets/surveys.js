@@ -1,53 +1,53 @@
 // What is being deleted, by who has to act; what has lost its owners; and what was deleted.
-import { aged, ask, same } from "./ask.js";
+import { run } from "./ask.js";
 import { commandBox, counted, crumbs, el, linkTo, renew, unreadBox } from "./dom.js";
 
+const most = 200; // of a group
+
 function survey(name, title, params, body) {
-  let have;
-  let answered; // when, if the answer tells how long things have lasted
   return {
     name, title, needs: title.toLowerCase(),
-    aged: () => answered !== undefined && aged(answered),
-    async read(anew, signal) {
-      const said = await ask(name, { ...params, have: anew || this.aged() ? undefined : have }, signal);
-      if (said !== same) [have, answered] = [said.version, (said.groups ?? said.trees)?.length ? performance.now() : undefined];
-      return said;
-    },
+    read: (signal) => run(name, params, signal),
     show(into, said) {
       const scope = params.namespace ? [[title, `#/${name}`], [`in the namespace ${params.namespace}`]] : [[title]];
       renew(into, crumbs(...scope), el("h1", {}, title), body(said), unreadBox(said.unread));
     },
-    failed() { have = undefined; },
   };
 }
 
-function rest(total, items) { return total > items.length ? el("p", { class: "quiet" }, `and ${(total - items.length).toLocaleString("en")} more`) : null; }
+function section(title, items, line) {
+  return el("section", {}, el("h2", {}, title), el("ul", {}, items.slice(0, most).map((i) => el("li", {}, line(i)))),
+    items.length > most ? el("p", { class: "quiet" }, `and ${(items.length - most).toLocaleString("en")} more`) : null);
+}
 
 // pending is all that is being deleted.
 export function pending(params) {
-  return survey("pending", "Being deleted", params, ({ groups }) => groups.length ? groups.map((g) => el("section", {},
-    el("h2", {}, `${counted(g.total, "waits", "wait")} for ${g.actor}`),
-    el("ul", {}, g.items.map((i) => el("li", {}, linkTo(i), `${i.since ? ` for ${i.since}` : ""}: ${i.waits}`))), rest(g.total, g.items) ?? "")) : [el("p", {}, "Nothing is being deleted.")]);
+  return survey("pending", "Being deleted", params, ({ groups }) => groups.length ? groups.map((g) =>
+    section(`${counted(g.items.length, "waits", "wait")} for ${g.actor}`, g.items, (i) => [linkTo(i), `${i.since ? ` for ${i.since}` : ""}: ${i.waits}`]))
+    : [el("p", {}, "Nothing is being deleted.")]);
 }
 
 const fates = {
   delete: "A garbage collector deletes these",
   release: "A garbage collector removes references from these, and keeps them",
   keep: "These are kept, because their owners cannot be determined",
+  protected: "These were kept when their owners were deleted",
 };
 
 // orphans are the objects whose owners are gone, or cannot be determined.
 export function orphans(params) {
-  return survey("orphans", "Lost owners", params, ({ fates: all }) => all.length ? all.map((f) => el("section", {}, el("h2", {}, fates[f.fate]),
-    el("ul", {}, f.items.map((o) => el("li", {}, linkTo(o), `: ${o.why}${o.stray ? ` (an object with that uid is in the namespace ${o.stray})` : ""}`))), rest(f.total, f.items) ?? ""))
-    : [el("p", {}, "No object names an owner that is gone or cannot be determined.")]);
+  return survey("orphans", "Lost owners", params, ({ items }) => (items || []).length ? Object.entries(fates).map(([fate, title]) => {
+    const of = items.filter((o) => o.fate === fate);
+    return of.length ? section(title, of, (o) => [linkTo(o), `: ${o.why}`]) : "";
+  }) : [el("p", {}, "No object names an owner that is gone or cannot be determined.")]);
 }
 
 // deleted is what was deleted and can be restored. What a restore would do, only its command tells: the page does not
 // read what is sealed.
-export function deleted(params) {
-  return survey("deleted", "Deleted", params, ({ trees, total, flags }) => trees.length ? [el("p", {}, "The plan of a restore says what would be made again, and changes nothing."),
-    el("ul", {}, trees.map((t) => el("li", {}, `${t.object}: ${t.recorded}, deleted ${t.deleted} ago, kept for ${t.expires}`,
-      commandBox(`kubectl weir restore ${t.tree} --plan${flags}`)))), rest(total, trees) ?? ""]
+export function deleted(params, { flags }) {
+  return survey("deleted", "Deleted", params, ({ items }) => (items || []).length ? [el("p", {}, "The plan of a restore says what would be made again, and changes nothing."),
+    section("", items, ({ metadata: { name }, spec: { root, deletionTime, expirationTime }, status = {} }) => [
+      `${root.resource}${root.group ? `.${root.group}` : ""}/${root.namespace ? `${root.namespace}/` : ""}${root.name}: ${counted(status.objects || 0, "object", "objects")}, deleted ${deletionTime}, kept until ${expirationTime}`,
+      commandBox(`kubectl weir restore ${name} --plan${flags}`)])]
     : [el("p", {}, "Nothing that was deleted is kept. A DeletionPolicy with archive says what is.")]);
 }

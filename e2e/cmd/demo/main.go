@@ -73,7 +73,7 @@ Look further:
   export KUBECONFIG=%s
   kubectl create deployment hello --image=hello --replicas=3     its pods run on a node that only says so
   bin/kubectl-weir plan deployment hello     what a delete would do; also why, tree, pending, orphans
-  %s     all of that as a page, which follows the cluster
+  %s     all of that as a page
   kubectl delete deployment hello --cascade=foreground
   bin/kubectl-weir history -A     what was collected, and because of which object
   %s        metrics
