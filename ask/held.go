@@ -80,6 +80,9 @@ func (h *holding) list(cmd *cobra.Command) error {
 		return err
 	}
 	list, err := client.Resource(heldKind).List(cmd.Context(), metav1.ListOptions{})
+	if apierrors.IsNotFound(err) { // Weir is not installed
+		list, err = &unstructured.UnstructuredList{}, nil
+	}
 	if err != nil {
 		return unanswered(err)
 	}

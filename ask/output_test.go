@@ -93,7 +93,7 @@ configmaps/shop/held is being deleted, for 0s.
 1. The finalizer example.com/hold holds it.
    Who has to act: the component behind the finalizer example.com/hold.
 
-Whether a webhook refuses what has to succeed first is not known. To try that, without effect: kubectl patch configmaps held -n shop --type=merge -p '{"metadata":{"finalizers":null}}' --dry-run=server
+Whether a webhook refuses what has to succeed first is not known. To try that, without effect: kubectl patch --dry-run=server configmaps held -n shop --type=merge -p '{"metadata":{"finalizers":null}}'
 `,
 	"why cm leaf": `
 configmaps/shop/leaf is not being deleted.
@@ -108,7 +108,7 @@ configmaps/shop/lost is not being deleted.
    Who has to act: the garbage collector.
    To see more: kubectl weir tree -n shop configmaps lost
 
-Whether a webhook refuses what has to succeed first is not known. To try that, without effect: kubectl delete configmaps lost -n shop --dry-run=server
+Whether a webhook refuses what has to succeed first is not known. To try that, without effect: kubectl delete --dry-run=server configmaps lost -n shop
 `,
 	"history": `
 No cascade is recorded. Weir's controller records one as an Event where it collects (--mode replace), and Events are kept for an hour
@@ -229,8 +229,7 @@ object:
   namespace: shop
   uid: uid-held
 state: is being deleted, for 0s
-try: kubectl patch configmaps held -n shop --type=merge -p '{"metadata":{"finalizers":null}}'
-  --dry-run=server
+try: kubectl patch --dry-run=server configmaps held -n shop --type=merge -p '{"metadata":{"finalizers":null}}'
 unread: []
 `,
 	"pending": `

@@ -24,7 +24,7 @@ type Orphan struct {
 
 // Orphans returns all orphans, sorted.
 func (w *World) Orphans() []Orphan {
-	var out []Orphan
+	out := []Orphan{} // not nil: JSON has a list, even if it is empty
 	for v := range w.surveyed() {
 		if v.Deleting {
 			continue

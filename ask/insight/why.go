@@ -168,9 +168,9 @@ func (w *World) try(v *graph.View, causes []Cause) string {
 	}
 	switch {
 	case of.Deleting && len(of.Finalizers) > 0:
-		return "kubectl patch " + object + ` --type=merge -p '{"metadata":{"finalizers":null}}' --dry-run=server`
+		return "kubectl patch --dry-run=server " + object + ` --type=merge -p '{"metadata":{"finalizers":null}}'`
 	case !of.Deleting && (v.Deleting || w.Graph.Decide(v.UID).Verb == graph.Delete):
-		return "kubectl delete " + object + " --dry-run=server"
+		return "kubectl delete --dry-run=server " + object
 	}
 	return ""
 }
@@ -181,17 +181,17 @@ func (w *World) try(v *graph.View, causes []Cause) string {
 func (w *World) hidden(v *graph.View) (out []Cause) {
 	for _, u := range w.Unread() {
 		k, served := w.kinds[schema.ParseGroupResource(u.Kind)]
-		in := v.Kind == namespaces && (k.Namespaced || !served) || v.Kind == definitions && u.Kind == v.Name
-		if !in || u.Forbidden || u.Besides {
+		of, whole := strings.CutPrefix(u.Kind, allOf)
+		in := v.Kind == namespaces && (whole || k.Namespaced) || v.Kind == definitions && u.Kind == v.Name
+		if !in || !served && !whole || u.Forbidden {
 			continue
 		}
-		of := strings.TrimPrefix(u.Kind, allOf)
 		c := Cause{
 			What:  fmt.Sprintf("objects of %s cannot be listed, so it is not known whether some are left: %s", of, u.Reason),
 			Actor: "whoever runs the API of " + of,
 			Look:  "kubectl get " + of + " -A",
 		}
-		if !served {
+		if whole {
 			c.Look = "kubectl get apiservices"
 		}
 		if actor, look := refuser(u.Kind, u.Reason); actor != "" {
