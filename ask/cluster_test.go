@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 )
@@ -213,41 +212,6 @@ func TestFilesNameObjects(t *testing.T) {
 				s.mustFail(t, c.err)
 			} else if got := s.goes(t); got != c.out {
 				t.Errorf("%v; it deletes\n%s\nwant\n%s", s.failed, got, c.out)
-			}
-		})
-	}
-}
-
-// TestCompletionDoesNotHang: a shell shows nothing while it waits, so what an API server does not
-// answer soon is left out.
-func TestCompletionDoesNotHang(t *testing.T) {
-	for _, hangs := range []string{"/api/v1", "/configmaps"} {
-		t.Run(hangs, func(t *testing.T) {
-			t.Parallel()
-			over := make(chan struct{})
-			w := newTown(t)
-			t.Cleanup(func() { close(over) })
-			w.answer = func(r apitest.Request) *apitest.Reply {
-				if strings.HasSuffix(r.Path, hangs) {
-					<-over
-				}
-				return nil
-			}
-			for _, more := range []string{"", "--request-timeout=100ms"} {
-				args := append([]string{"__complete", "plan", "--kubeconfig", w.kubeconfig(""), "--cache-dir", t.TempDir()}, strings.Fields(more)...)
-				root := Root()
-				root.SetArgs(append(args, "configmaps", ""))
-				var out strings.Builder
-				root.SetOut(&out)
-				root.SetErr(&strings.Builder{})
-				began := time.Now()
-				err := root.Execute()
-				if took := time.Since(began); err != nil || took > 20*time.Second || more != "" && took > 2*time.Second {
-					t.Errorf("%q: %v after %v", more, err, took)
-				}
-				if offered, _, _ := strings.Cut(out.String(), ":4\n"); offered != "" {
-					t.Errorf("%q: it offers %q", more, offered)
-				}
 			}
 		})
 	}

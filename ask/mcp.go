@@ -83,11 +83,12 @@ func toolServer(flags []string) *mcp.Server {
 
 // asked is the input of a tool.
 type asked struct {
-	Type          string `json:"type,omitempty" jsonschema:"plan, why, tree, history: the type of the object as kubectl takes it, such as deployment or pvc"`
-	Name          string `json:"name,omitempty" jsonschema:"the name of the object"`
-	Namespace     string `json:"namespace,omitempty" jsonschema:"the namespace; left out: that of the kubeconfig"`
-	AllNamespaces bool   `json:"allNamespaces,omitempty" jsonschema:"pending, orphans, history: ask about the whole cluster"`
-	Cascade       string `json:"cascade,omitempty" jsonschema:"plan: background, foreground or orphan; left out: background"`
+	Type      string `json:"type,omitempty" jsonschema:"plan, why, tree, history: a type of kubectl's, such as deployment"`
+	Name      string `json:"name,omitempty" jsonschema:"the name of the object"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"the namespace; left out: that of the kubeconfig"`
+	// AllNamespaces asks about the whole cluster.
+	AllNamespaces bool   `json:"allNamespaces,omitempty" jsonschema:"pending, orphans, history: the whole cluster"`
+	Cascade       string `json:"cascade,omitempty" jsonschema:"plan: background (if left out), foreground or orphan"`
 }
 
 // args returns the arguments of a command. Names are after --, so that none of them is taken for a

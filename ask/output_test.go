@@ -229,7 +229,6 @@ object:
   namespace: shop
   uid: uid-held
 state: is being deleted, for 0s
-try: kubectl patch --dry-run=server configmaps held -n shop --type=merge -p '{"metadata":{"finalizers":null}}'
 unread: []
 `,
 	"pending": `

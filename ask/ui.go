@@ -59,7 +59,7 @@ func (a *asking) page(cmd *cobra.Command) (page.Options, error) {
 	if err != nil {
 		return page.Options{}, err
 	}
-	if _, err := disco.ServerVersion(); err != nil {
+	if _, err := disco.ServerGroups(); err != nil {
 		return page.Options{}, unanswered(err)
 	}
 	flags := given(cmd.Flags())

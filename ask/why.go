@@ -31,10 +31,11 @@ For an object that is gone it says what Weir has recorded of its deletion (see h
 					return err
 				}
 				answer, _ := w.Why(whole(o).GetUID(), facts, time.Now()) // it was found
+				answer.Try = w.Try(answer)
 				answer.WithFlags(a.clusterFlags())
 				if done, err := a.print(cmd.OutOrStdout(), "Answer", map[string]any{
 					"object": answer.Object, "deleting": answer.Deleting, "state": answer.State, "causes": answer.Causes,
-					"try": answer.Try, "unread": w.Unread(),
+					"unread": w.Unread(),
 				}); done {
 					return err
 				}

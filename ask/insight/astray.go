@@ -52,11 +52,11 @@ func (w *World) elsewhere(o graph.OwnerView, namespace string) string {
 	switch {
 	case !ok || owns(o.Verdict):
 		return ""
+	case owner.Namespace != "" && owner.Namespace != namespace:
+		return "in the namespace " + owner.Namespace + ", where it does not count"
 	case o.Verdict == "unresolvable":
 		return fmt.Sprintf("%s: a reference to that has the kind %s and the apiVersion %s", objectOf(&owner),
 			owner.KindName, schema.GroupVersion{Group: owner.Group, Version: owner.Version})
-	case owner.Namespace != namespace:
-		return "in the namespace " + owner.Namespace + ", where it does not count"
 	}
 	return ""
 }

@@ -145,39 +145,39 @@ func TestWhySaysWhatIsSo(t *testing.T) {
 		"what the collector is refused to delete": {foreground + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Foreground deletion: it waits for configmaps/x/leaf.
    Who has to act: whoever runs the admission webhook guard.example.com.
+   Evidence: the Event CollectionRefused on ConfigMap x/leaf, 2m ago: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today.
    Evidence: configmaps/leaf is not being deleted: owner is being deleted foreground: ConfigMap x/boss.
-   Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what the collector is refused to release": {orphaning + leaf, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "leaf", "leaf", denied)}}, "", `
 1. Its dependents are being orphaned: configmaps/x/leaf still refers to it.
    Who has to act: whoever runs the admission webhook guard.example.com.
-   Evidence: Weir's controller is refused at ConfigMap x/leaf: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/leaf, 2m ago).
+   Evidence: the Event CollectionRefused on ConfigMap x/leaf, 2m ago: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today.
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what the collector is refused to let go": {foreground, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
 1. Foreground deletion, and nothing blocks it any more: the garbage collector has to remove its finalizer.
    Who has to act: whoever runs the admission webhook guard.example.com.
-   Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
+   Evidence: the Event CollectionRefused on ConfigMap x/boss, 2m ago: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today.
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what Weir is refused to let go": {boss, "boss", Facts{Events: []corev1.Event{said(v1beta1.ReasonCollectionRefused, "boss", "boss", denied)}}, "", `
 1. The finalizer weir.dev/propagation holds it: Weir's controller removes it when the propagation of the policy is carried out.
    Who has to act: whoever runs the admission webhook guard.example.com.
-   Evidence: Weir's controller is refused at ConfigMap x/boss: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
+   Evidence: the Event CollectionRefused on ConfigMap x/boss, 2m ago: cannot delete it (why): admission webhook "guard.example.com" denied the request: not today.
    To see more: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide
 `},
 		"what is not valid any more": {foreground, "boss", Facts{Events: []corev1.Event{
 			said(v1beta1.ReasonCollectionRefused, "boss", "boss", `cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value`)}}, "", `
 1. Foreground deletion, and nothing blocks it any more: the garbage collector has to remove its finalizer.
    Who has to act: whoever makes ConfigMap "boss" valid again: its writer, or whoever writes the schema of its kind.
-   Evidence: Weir's controller is refused at ConfigMap x/boss: cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value (the Event CollectionRefused on ConfigMap x/boss, 2m ago).
+   Evidence: the Event CollectionRefused on ConfigMap x/boss, 2m ago: cannot remove the finalizer foregroundDeletion from it (why): ConfigMap "boss" is invalid: data: Required value.
    To see more: kubectl weir tree -n x configmaps boss
 `},
 		"an owner by a group of old": {old, "c", Facts{}, "", `
 1. A reference to an owner cannot be resolved, so it is kept: kept: owner Deployment web: the cluster serves no kind "Deployment" in "extensions/v1beta1".
    Who has to act: whoever wrote the owner reference.
-   Evidence: deployments.apps/x/web has that uid: a reference to it has the kind Deployment and the apiVersion apps/v1.
+   Evidence: its owner Deployment web is deployments.apps/x/web: a reference to that has the kind Deployment and the apiVersion apps/v1.
    To see more: kubectl weir tree -n x configmaps c
 `},
 	} {

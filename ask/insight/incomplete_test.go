@@ -77,10 +77,10 @@ func TestWhySaysWhatItDoesNotKnow(t *testing.T) {
 			says: "kubectl describe pvc n\n", not: "-n "},
 		"an owner in a namespace of what is in none": {asked: "n", configs: []metav1.PartialObjectMetadata{cm("boss")},
 			others: map[string][]metav1.PartialObjectMetadata{"nodes": {object(nodes, "", "n", reference(configMaps, "boss"))}},
-			says:   `is in the namespace "x"; a cluster-scoped object cannot have such an owner`, not: "in its own"},
+			says:   "is in the namespace x, where it does not count", not: "apiVersion"},
 		"a controller that lives": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "x", "s", controlling(configMaps, "boss"))}, says: "its controller ConfigMap boss lives", not: "is to be deleted"},
 		"a controller in another namespace": {asked: "s", configs: []metav1.PartialObjectMetadata{cm("boss"), object(configMaps, "y", "s", controlling(configMaps, "boss"))},
-			says: "owners are looked for in its own only", not: "its controller ConfigMap boss lives"},
+			says: "is in the namespace x, where it does not count", not: "its controller ConfigMap boss lives"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := clusterOf(c.configs, c.others)

@@ -179,8 +179,8 @@ func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
 }
 
 func (t *treeing) node(v, from *graph.View) *Node {
-	n := &Node{Object: objectOf(v), Lost: t.world.lost(v.UID), State: stateOf(v), Asked: v.UID == t.asked, Finalizers: v.Finalizers,
-		Age: t.world.age(v.UID, t.now)}
+	n := &Node{Object: objectOf(v), Lost: t.world.lost(v.UID), State: stateOf(v), Asked: v.UID == t.asked,
+		Finalizers: v.Finalizers, Age: t.world.age(v.UID, t.now)}
 	if from != nil {
 		n.owned(v, from.UID)
 	}

@@ -24,9 +24,8 @@ type Answer struct {
 	Deleting bool    `json:"deleting"`
 	State    string  `json:"state"` // without its subject, the object
 	Causes   []Cause `json:"causes"`
-	// Try is a command that tries a request that has to succeed before the object can go, without
-	// effect; empty if there is none, or it is known who refuses it.
-	Try string `json:"try,omitempty"`
+	// Try is a command that is offered: see World.Try.
+	Try string `json:"-"`
 }
 
 // WithFlags appends flags that select the cluster to the commands of the answer.
@@ -125,7 +124,6 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 		a.State = "is not being deleted"
 		stays := w.stays(&v)
 		a.Causes = slices.Concat(stays, w.alsoRefused(uid, stays), facts.refused(), w.recreated(&v))
-		a.Try = w.try(&v, a.Causes)
 		return a, true
 	}
 	a.State = "is being deleted"
@@ -144,15 +142,18 @@ func (w *World) Why(uid types.UID, facts Facts, now time.Time) (Answer, bool) {
 	// Unlisted content comes first: with it, the other causes may not be all.
 	a.Causes = slices.Concat(facts.homeless(&v), w.hidden(&v), a.Causes,
 		w.alsoRefused(uid, a.Causes), facts.besides(&v))
-	a.Try = w.try(&v, a.Causes)
 	return a, true
 }
 
-// try returns a command that tries, as a dry run, a request that has to succeed before an object
-// can go: the delete of what it waits for, or the patch that removes finalizers.
-func (w *World) try(v *graph.View, causes []Cause) string {
-	of := *v
-	for _, c := range slices.Backward(causes) {
+// Try returns a command that tries, as a dry run, a request that has to succeed before the object
+// of an answer can go: the delete of what it waits for, or the patch that removes finalizers. It is
+// empty if there is none, or it is known who refuses it.
+func (w *World) Try(a Answer) string {
+	of, ok := w.Graph.Find(a.UID)
+	if !ok {
+		return ""
+	}
+	for _, c := range slices.Backward(a.Causes) {
 		if c.refused.actor != "" {
 			return ""
 		}
@@ -169,7 +170,7 @@ func (w *World) try(v *graph.View, causes []Cause) string {
 	switch {
 	case of.Deleting && len(of.Finalizers) > 0:
 		return "kubectl patch --dry-run=server " + object + ` --type=merge -p '{"metadata":{"finalizers":null}}'`
-	case !of.Deleting && (v.Deleting || w.Graph.Decide(v.UID).Verb == graph.Delete):
+	case !of.Deleting && (a.Deleting || w.Graph.Decide(a.UID).Verb == graph.Delete):
 		return "kubectl delete --dry-run=server " + object
 	}
 	return ""

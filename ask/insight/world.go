@@ -113,20 +113,7 @@ func (w *World) Missed(what string, forbidden bool, reason string) {
 // Unread returns the kinds that could not be listed, and what else could not be read, sorted.
 func (w *World) Unread() []Unread {
 	out := append(make([]Unread, 0, len(w.missed)+len(w.unread)), w.missed...)
-	named := map[schema.GroupResource]bool{} // as owners of what was asked about
-	if w.Namespace != "" {
-		for v := range w.surveyed() {
-			for _, o := range v.Owners {
-				for _, gr := range w.Graph.ServedKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)).Resources {
-					named[gr] = true
-				}
-			}
-		}
-	}
-	for gr, u := range w.unread {
-		if k, served := w.kinds[gr]; served && !k.Namespaced && w.Namespace != "" && !named[gr] {
-			continue // nothing in the namespace depends on it
-		}
+	for _, u := range w.unread {
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b Unread) int { return cmp.Compare(a.Kind, b.Kind) })

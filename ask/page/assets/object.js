@@ -37,7 +37,6 @@ export function object(named, params, { flags }) {
         (c.evidence || []).map((e) => el("div", { class: "quiet" }, `Evidence: ${e}.`)),
         (c.objects || []).length ? el("div", {}, "See ", c.objects.flatMap((x, n) => [n ? ", " : "", linkTo(x)])) : null,
         c.look ? el("div", {}, "To see more:", commandBox(c.look)) : null))),
-      why.try ? el("div", {}, "Whether a webhook refuses what has to succeed first is not known. To try that, without effect:", commandBox(why.try)) : null,
     ];
   }
 
