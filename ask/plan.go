@@ -133,9 +133,6 @@ func (a *asking) plan(
 		}
 		named[uid] = true
 		object := insight.Object{Kind: o.Mapping.Resource.GroupResource().String(), Namespace: o.Namespace, Name: o.Name}
-		if err := insight.Undeletable(object); err != nil {
-			return nil, err
-		}
 		if _, ok := w.Graph.Find(uid); !ok {
 			if uid, ok = w.Find(o.Mapping.Resource.GroupResource(), o.Namespace, o.Name); !ok {
 				return nil, fmt.Errorf("plan the delete of %s: it is not among the objects that were listed: it is gone, "+

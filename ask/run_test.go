@@ -202,7 +202,7 @@ func TestCommandsAnswer(t *testing.T) {
 		"a plan of what is not there": {nil, "plan cm nobody", nil, `"nobody" not found`},
 		"a plan of what nobody may delete": {func(w *town) {
 			w.api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}")
-		}, "plan namespace kube-system", nil, "namespaces/kube-system: the API server refuses to delete this namespace, whoever asks"},
+		}, "plan namespace kube-system", []string{"! namespaces/kube-system: the API server refuses to delete this namespace, whoever asks\n\nPlan: 1 is stuck.\n"}, ""},
 		"a plan of an unknown kind":          {nil, "plan widgets x", nil, `the server doesn't have a resource type "widgets"`},
 		"a plan in another output":           {nil, "plan cm boss -o xml", nil, `--output "xml": must be one of json, yaml`},
 		"a plan of an unknown cascade":       {nil, "plan cm boss --cascade=sideways", nil, `--cascade "sideways": must be background, foreground or orphan`},

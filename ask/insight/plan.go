@@ -28,12 +28,8 @@ var undeletable = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, meta
 
 const nobodyMay = "the API server refuses to delete this namespace, whoever asks"
 
-// Undeletable returns an error if the API server refuses the delete of an object, whoever asks.
-func Undeletable(o Object) error {
-	if o.Kind == namespaces.String() && slices.Contains(undeletable, o.Name) {
-		return fmt.Errorf("%s: %s", o, nobodyMay)
-	}
-	return nil
+func isUndeletable(v *graph.View) bool {
+	return v.Kind == namespaces && slices.Contains(undeletable, v.Name)
 }
 
 // Propagations maps the values of kubectl's --cascade to propagations.
@@ -251,6 +247,10 @@ func (w *World) Plan(d Deletion) *Plan {
 			continue
 		}
 		c.meet(i, &v)
+		if isUndeletable(&v) {
+			i.happens(Stuck, nobodyMay, c)
+			continue
+		}
 		i.Why = "asked for"
 		switch v.Kind {
 		case namespaces, definitions:

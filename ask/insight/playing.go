@@ -193,7 +193,7 @@ func (c *playing) do(i *Item, d *graph.Action) {
 			}
 			i.Doubt = doubt
 		}
-		if Undeletable(objectOf(v)) != nil {
+		if isUndeletable(v) {
 			i.happens(Stuck, nobodyMay, c)
 			return
 		}
