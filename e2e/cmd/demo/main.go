@@ -15,9 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-
 	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
 	"github.com/weir-dev/weir/e2e/weir"
@@ -45,22 +42,21 @@ func run(ctx context.Context, binary, plugin string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	p.Config.WarningHandler = rest.NewWarningWriter(os.Stdout, rest.WarningWriterOptions{}) // as kubectl does
-	client, err := dynamic.NewForConfig(p.Config)
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
-	c := &cluster{cfg: p.Config, client: client, plugin: plugin, kubeconfig: p.Kubeconfig}
 	if err := load.CreateCRDs(ctx, p.Config, "../policies/crds"); err != nil {
 		return err
 	}
-	w, err := startWeir(ctx, c, p, binary)
+	bins, err := plane.Build(ctx, os.Stdout, plane.Kubectl)
+	if err != nil {
+		return err
+	}
+	w, err := startWeir(ctx, p, binary)
 	if err != nil {
 		return err
 	}
 	storyCtx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	if err := tell(storyCtx, c); err != nil {
+	t := teller{kubectl: bins[plane.Kubectl], plugin: plugin, kubeconfig: p.Kubeconfig}
+	if err := t.tell(storyCtx); err != nil {
 		return err
 	}
 	page, end, err := startPage(p, plugin)
@@ -88,7 +84,7 @@ Look further:
 }
 
 // startWeir starts weir as a user would, and waits until it has seen the cluster.
-func startWeir(ctx context.Context, c *cluster, p *plane.Plane, binary string) (*weir.Process, error) {
+func startWeir(ctx context.Context, p *plane.Plane, binary string) (*weir.Process, error) {
 	// A user of its own: policies do not judge Weir, and are to judge the administrator.
 	_, kubeconfig, err := load.User(ctx, p, "weir")
 	if err != nil {
@@ -100,12 +96,11 @@ func startWeir(ctx context.Context, c *cluster, p *plane.Plane, binary string) (
 	}
 	began := time.Now()
 	w, err := weir.Start(ctx, weir.Options{Binary: binary, Kubeconfig: kubeconfig, Dir: p.Dir, Command: "up",
-		Flags: []string{"--mode", "replace", "--verbosity=0", "--webhook-url", fmt.Sprintf("https://localhost:%d", port),
+		Flags: []string{"--mode", "replace", "--verbosity=0", "--brake-most=50", "--webhook-url", fmt.Sprintf("https://localhost:%d", port),
 			"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--shutdown-delay", "0s"}})
 	if err != nil {
 		return nil, err
 	}
-	c.log = w.LogPath
 	fmt.Printf("\n$ %s %s\nweir has seen the cluster after %s\n", binary, strings.Join(w.Args, " "), time.Since(began).Round(time.Millisecond))
 	return w, nil
 }
