@@ -39,7 +39,6 @@ var allowed = map[string][]string{
 	"controller/enforce":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/undo", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1beta1"},
 	"controller/events":            {"controller/graph", "controller/request", "controller/words", "policies", "policies/v1beta1"},
 	"internal/testkit/clustertest": {"controller", "internal/testkit/fixture", "controller/namespaces", "internal/testkit/apitest", "policies/live"},
-	"internal/testkit/recorder":    {"archive", "policies/v1beta1"},
 	"internal/testkit/fixture":     {"controller/graph", "internal/testkit/apitest"},
 	"controller/follow":            {"controller/await", "controller/graph", "controller/kinds", "controller/policyfacts", "controller/metaonly", "policies", "policies/v1beta1"},
 	"controller/namespaces": {"controller/await", "controller/drain", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/request",

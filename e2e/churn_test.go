@@ -154,3 +154,12 @@ func (w *fixture) churn(ns string, before func()) (await func()) {
 	w.mustKubectl("delete", "namespace", ns, "--wait=false")
 	return func() { w.mustKubectl("wait", "--for=delete", "namespace/"+ns, "--timeout=240s") }
 }
+
+func (w *fixture) applyText(text string, flags ...string) {
+	w.Helper()
+	file := w.TempDir() + "/objects.yaml"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	w.mustKubectl(append([]string{"apply", "-f", file}, flags...)...)
+}

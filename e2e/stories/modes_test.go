@@ -15,27 +15,24 @@ const (
 )
 
 // modes: helm upgrade goes from each mode to each, as docs/adoption.md says, while clients make and
-// delete owners and namespaces: none of their requests is refused, what belongs to something alive
-// stays, what was deleted ends, and of the mode before nothing remains. Replace mode takes a
-// kube-controller-manager whose controllers can be switched off: in clusters of others it is left
-// out.
+// delete owners: none of their requests is refused, what belongs to something alive stays, what was
+// deleted ends, what a policy keeps is kept from one mode with policies to the other, and of the
+// mode before nothing remains. Replace mode takes a kube-controller-manager whose controllers can be
+// switched off: in clusters of others it is left out.
 func (s *story) modes() {
 	cycle := []string{companionMode, replaceMode, companionMode, shadowMode, replaceMode, shadowMode}
 	if cluster.machine == nil {
 		cycle = []string{companionMode, shadowMode}
 	}
 	s.mode(shadowMode)
-	s.apply(deployment)
+	s.apply(deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: anchor}\n")
 	s.must("rollout", "status", "deployment/web", "--timeout=60s")
 	before := containers(s.pods())
-	c := s.clients()
 	from := shadowMode
-	for _, to := range cycle {
-		c.turn(from, to)
+	for i, to := range cycle {
+		s.turn(i, from, to)
 		from = to
 	}
-	c.cancel()
-	c.settled()
 	if now := containers(s.pods()); len(before) != 2 || fmt.Sprint(before) != fmt.Sprint(now) {
 		s.Errorf("containers before: %v, and after: %v", before, now)
 	}
@@ -57,29 +54,48 @@ func (s *story) mode(to string) {
 	release.installed, release.failed, release.extra = true, false, []string{"mode=" + to}
 }
 
-// turn goes from one mode to another, and prints what clients saw of it.
-func (c *clients) turn(from, to string) {
-	c.Helper()
-	if to == shadowMode {
-		c.police(false)
-		c.settled() // what was deleted while the policy was in force ends as it says
-	}
-	c.mu.Lock()
-	began, requests, refused := time.Now(), c.requests, len(c.refused)
-	c.mu.Unlock()
-	defer func() { c.tell(from, to, time.Since(began), requests, refused) }() // also where something does not go
+// turn goes from one mode to another, and prints how long that took.
+func (s *story) turn(i int, from, to string) {
+	s.Helper()
+	began, st := time.Now(), s.stream()
+	st.flowing(20)
+	owner := s.deleteOwner(fmt.Sprint("owner-", i))
 	if to == replaceMode {
-		c.builtIn(false)
+		s.builtIn(false)
 	}
-	c.mode(to)
+	s.mode(to)
 	if from == replaceMode {
-		c.builtIn(true)
+		s.builtIn(true)
 	}
-	if from == shadowMode {
-		c.comeIntoForce()
+	switch {
+	case from == shadowMode && i == 0:
+		s.keep("Fail")
+	case from == shadowMode:
+		s.awaitFinalizers()
 	}
-	c.settled()
-	c.remains(to)
+	st.flowing(20)
+	if from == shadowMode || to == shadowMode {
+		st.ended()
+	} else {
+		st.unharmed()
+	}
+	s.until("what belonged to nothing else is gone", s.said("", "get", "configmap", owner+"-goes", "--ignore-not-found", "-o", "name"))
+	s.must("get", "configmap", owner+"-stays")
+	s.Logf("%s → %s: %.0f s", from, to, time.Since(began).Seconds())
+	s.remains(to)
+}
+
+// deleteOwner deletes a ConfigMap of which one depends, and another, which the anchor owns, too.
+func (s *story) deleteOwner(name string) string {
+	s.Helper()
+	s.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n")
+	reference := func(of string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, name: %s, uid: %s}", of, s.must("get", "configmap", of, "-o", "jsonpath={.metadata.uid}"))
+	}
+	s.apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[1]s-goes, ownerReferences: [%[2]s]}\n---\n"+
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[1]s-stays, ownerReferences: [%[2]s, %[3]s]}\n", name, reference(name), reference("anchor")))
+	s.must("delete", "configmap", name)
+	return name
 }
 
 // builtIn switches the cluster's own collectors off, or on again.

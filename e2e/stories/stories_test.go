@@ -25,7 +25,6 @@ var stories = []told{
 	{"orphan", (*story).orphanedPodsRunOn, true},
 	{"waves", (*story).namespaceDrainsInWaves, false},
 	{"undo", (*story).restored, true},
-	{"undo-namespace", (*story).namespaceRestored, true},
 	{"cert-manager", (*story).certManager, true},
 	{"upgrade", (*story).upgradeAndRollBack, false},
 	{coldStart, (*story).coldStart, false},

@@ -96,6 +96,7 @@ func (s *story) stream() *stream {
 }
 
 func (st *stream) flow(ctx context.Context, id int) {
+	began := time.Now().UnixMilli() // another stream may have been there before
 	tick := time.NewTicker(streamGap)
 	defer tick.Stop()
 	for i := 0; ; i++ {
@@ -105,7 +106,7 @@ func (st *stream) flow(ctx context.Context, id int) {
 		case <-tick.C:
 		}
 		// One that has begun is finished: what is cut off by the end of the story was not refused.
-		st.pair(context.WithoutCancel(ctx), fmt.Sprintf("p-%d-%d", id, i))
+		st.pair(context.WithoutCancel(ctx), fmt.Sprintf("p-%d-%d-%d", began, id, i))
 	}
 }
 
@@ -142,9 +143,8 @@ func (st *stream) flowing(more int) {
 	})
 }
 
-// unharmed ends the stream: nothing was refused, all parents go, and all of their children are
-// there and belong to no owner.
-func (st *stream) unharmed() {
+// ended ends the stream, of which nothing was refused.
+func (st *stream) ended() {
 	st.Helper()
 	st.cancel()
 	st.wg.Wait()
@@ -152,6 +152,13 @@ func (st *stream) unharmed() {
 		st.Errorf("%d of %d were refused, the first ones:\n%s", len(st.refused), len(st.refused)+len(st.deleted),
 			strings.Join(st.refused[:min(5, len(st.refused))], "\n"))
 	}
+}
+
+// unharmed ends the stream: nothing was refused, all parents go, and all of their children are
+// there and belong to no owner.
+func (st *stream) unharmed() {
+	st.Helper()
+	st.ended()
 	st.kept(st.deleted)
 	st.Logf("%d parents were deleted", len(st.deleted))
 	// One request instead of a namespace that takes its time over what is known to be there.

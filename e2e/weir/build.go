@@ -35,11 +35,6 @@ func Plugin(ctx context.Context, dir string) (string, error) {
 	return built(ctx, "KUBECTL_WEIR", dir, "kubectl-weir", "./cmd/kubectl-weir")
 }
 
-// Recorder is Binary for the command that writes trees into an archive.
-func Recorder(ctx context.Context, dir string) (string, error) {
-	return built(ctx, "WEIR_RECORDER", dir, "recorder", "./internal/testkit/recorder")
-}
-
 // built is the binary that an environment variable names, or one that is built of a package.
 func built(ctx context.Context, variable, dir, name, pkg string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
