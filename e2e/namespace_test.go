@@ -8,14 +8,12 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/e2e/plane"
-	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // drop deletes the fixture's namespace, and returns its uid.
@@ -136,47 +134,6 @@ func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
 	if w.get("kept") == nil {
 		t.Error("the refused object is gone")
 	}
-	h.remove()
-	w.awaitDropped(uid)
-}
-
-// TestEveryReasonForARefusalIsTold: of several refusals of one kind, the reference
-// tells one (RB 11.38).
-func TestEveryReasonForARefusalIsTold(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	h := w.newHook(false, func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		answer := refusal(403, 0)
-		switch {
-		case strings.HasPrefix(r.Name, "kept"):
-			return answer
-		case r.Name == "audited":
-			answer.Result.Message = "the auditors have it"
-			return answer
-		}
-		return nil
-	})
-	w.make(`
-		cm kept-1
-		cm kept-2
-		cm audited
-		cm other
-	`)
-	before, err := w.weir.Metrics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid := w.drop()
-	denied := fmt.Sprintf("admission webhook %q denied the request: ", w.namespace+".example.com")
-	w.awaitConditions(
-		"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: configmaps: " +
-			denied + "not today (and 2 more refused)",
-	)
-	w.awaitGone("other")
-	w.awaitMetrics("the refusals are counted", func(m weir.Metrics) bool {
-		refused := []string{"resource", "configmaps", "result", "refused"}
-		return m.Sum("weir_deletes_total", refused...)-before.Sum("weir_deletes_total", refused...) >= 3
-	})
 	h.remove()
 	w.awaitDropped(uid)
 }
