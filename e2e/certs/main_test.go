@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,7 +22,6 @@ var server struct {
 	kubeconfig string
 	config     *rest.Config
 	client     kubernetes.Interface
-	objects    dynamic.Interface
 }
 
 func TestMain(m *testing.M) {
@@ -46,9 +44,6 @@ func run(m *testing.M) (code int, err error) {
 	}
 	server.config.QPS = -1 // what is asked for is what is measured
 	if server.client, err = kubernetes.NewForConfig(server.config); err != nil {
-		return 0, err
-	}
-	if server.objects, err = dynamic.NewForConfig(server.config); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

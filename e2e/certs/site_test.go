@@ -87,12 +87,6 @@ func (s *site) logger(of string) logr.Logger {
 	}, funcr.Options{})
 }
 
-func (s *site) said(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.log.String(), what)
-}
-
 // start runs a source, as one process of many.
 func (s *site) start(source certs.Source) *process {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,9 +15,6 @@ import (
 // A Pair is the two sides that are compared.
 type Pair struct {
 	Reference, Weir *Side
-	// Planner is asked before each delete, and what it says is held against what happens; nil: it
-	// is not.
-	Planner *Planner
 	// Shadow is a weir in shadow mode beside the reference; nil: there is none.
 	Shadow *weir.Shadow
 	stops  []func()
@@ -43,9 +39,6 @@ type Result struct {
 	Reference, Weir State
 	// Failure is the difference that had none, and ended the run.
 	Failure *Failure
-	// Planned is how many deletes were planned, on both sides, and Wrong what was wrong with that.
-	Planned int
-	Wrong   []string
 }
 
 // Explained is a difference with its cause.
@@ -95,14 +88,6 @@ type batch struct {
 	runs    []*run
 	results []Result
 	before  map[*run]State
-	mu      sync.Mutex // of what follows
-	plans   map[planned]*Prediction
-}
-
-// planned is whose plan one is.
-type planned struct {
-	side *Side
-	run  *run
 }
 
 // both does something on both sides at once.
@@ -132,20 +117,15 @@ func (b *batch) ongoing(step int) bool {
 
 // step makes the next operation of all worlds, and compares.
 func (b *batch) step(ctx context.Context, step int) error {
-	b.plans = map[planned]*Prediction{}
 	reference, weir, err := b.after(ctx, func(s *Side, i int) error {
 		if !b.active(i, step) {
 			return nil
-		}
-		if err := b.plan(ctx, s, b.runs[i], b.runs[i].Script[step]); err != nil {
-			return err
 		}
 		return s.act(ctx, b.runs[i], b.runs[i].Script[step], step)
 	})
 	if err != nil {
 		return fmt.Errorf("step %d: %w", step, err)
 	}
-	b.comparePlans(step, reference, weir)
 	var todo []int
 	cases := make([]Case, len(b.runs))
 	for i, r := range b.runs {
@@ -181,41 +161,6 @@ func (b *batch) step(ctx context.Context, step int) error {
 		}
 	}
 	return nil
-}
-
-// plan asks what a delete would do.
-func (b *batch) plan(ctx context.Context, s *Side, r *run, o Operation) error {
-	if b.Planner == nil || o.Verb != Delete {
-		return nil
-	}
-	b.Planner.turns <- struct{}{}
-	defer func() { <-b.Planner.turns }()
-	p, err := b.Planner.Plan(ctx, s, r, o)
-	if err != nil || p == nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.plans[planned{s, r}] = p
-	return nil
-}
-
-// comparePlans holds plans against what happened. The reference's is left out where it did
-// something else than Weir: whether that has a cause is asked elsewhere.
-func (b *batch) comparePlans(step int, reference, weir map[*run]State) {
-	for i, r := range b.runs {
-		for side, states := range map[*Side]map[*run]State{b.Weir: weir, b.Reference: reference} {
-			p := b.plans[planned{side, r}]
-			if p == nil || side == b.Reference && len(Compare(reference[r], weir[r])) > 0 {
-				continue
-			}
-			b.results[i].Planned++
-			if wrong := side.wrong(r, p, b.before[r], states[r]); len(wrong) > 0 {
-				b.results[i].Wrong = append(b.results[i].Wrong, fmt.Sprintf("world %d: the plan was wrong on the side of %s at step %d:\n%s  %s\n  the plan: %+v",
-					r.Number, side.Name, step, r.Text(step), strings.Join(wrong, "\n  "), p.Items))
-			}
-		}
-	}
 }
 
 // levels is how often a world is levelled after a step: what is undone may set off something that

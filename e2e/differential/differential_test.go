@@ -35,11 +35,7 @@ func TestScriptsEndAsUnderTheReference(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	plugin, err := weir.Plugin(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := Start(context.WithoutCancel(t.Context()), binary, plugin, t.TempDir(), *shadowed, os.Stderr)
+	pair, err := Start(context.WithoutCancel(t.Context()), binary, t.TempDir(), *shadowed, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,16 +52,12 @@ func TestScriptsEndAsUnderTheReference(t *testing.T) {
 	if err := pair.Again(t.Context(), results, "again"); err != nil {
 		t.Fatal(err)
 	}
-	steps, changes, failed, planned := 0, 0, 0, 0
+	steps, changes, failed := 0, 0, 0
 	causes := map[string]int{}
 	for _, r := range results {
 		steps, changes = steps+r.Steps, changes+r.Changes
 		for _, e := range r.Explained {
 			causes[e.Cause]++
-		}
-		planned += r.Planned
-		for _, wrong := range r.Wrong {
-			t.Error(wrong)
 		}
 		if r.Failure != nil {
 			failed++
@@ -74,10 +66,6 @@ func TestScriptsEndAsUnderTheReference(t *testing.T) {
 	}
 	t.Logf("%d worlds, %d operations of which %d changed something, %s: %d worlds differ for no cause",
 		len(results), steps, changes, time.Since(started).Round(time.Second), failed)
-	t.Logf("%d deletes were planned before they were made", planned)
-	if planned == 0 {
-		t.Error("no delete was planned")
-	}
 	if changes < steps/3 {
 		t.Error("most operations did nothing: the worlds are too empty")
 	}

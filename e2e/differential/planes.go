@@ -20,16 +20,16 @@ const shadowLate = 10 * time.Second
 
 // Start runs two control planes, one with each collector, until Stop; with a shadow, a weir in
 // shadow mode beside the reference. Weir's logs are in dir.
-func Start(ctx context.Context, binary, plugin, dir string, shadow bool, out io.Writer) (*Pair, error) {
+func Start(ctx context.Context, binary, dir string, shadow bool, out io.Writer) (*Pair, error) {
 	p := &Pair{}
-	if err := p.start(ctx, binary, plugin, dir, shadow, out); err != nil {
+	if err := p.start(ctx, binary, dir, shadow, out); err != nil {
 		p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow bool, out io.Writer) error {
+func (p *Pair) start(ctx context.Context, binary, dir string, shadow bool, out io.Writer) error {
 	reference, err := p.plane(ctx, out)
 	if err != nil {
 		return err
@@ -59,13 +59,8 @@ func (p *Pair) start(ctx context.Context, binary, plugin, dir string, shadow boo
 	if p.Reference, err = NewSide(ctx, "kube-controller-manager", reference.Config, nil); err != nil {
 		return err
 	}
-	if p.Weir, err = NewSide(ctx, "weir", ours.Config, process.AwaitIdle); err != nil {
-		return err
-	}
-	p.Planner = &Planner{Binary: plugin, turns: make(chan struct{}, 2), Kubeconfig: map[string]string{
-		p.Reference.Name: reference.Kubeconfig, p.Weir.Name: ours.Kubeconfig,
-	}}
-	return nil
+	p.Weir, err = NewSide(ctx, "weir", ours.Config, process.AwaitIdle)
+	return err
 }
 
 func (p *Pair) startShadow(ctx context.Context, reference *plane.Plane, binary, dir string) error {
