@@ -1,141 +1,48 @@
 package policies_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 )
-
-// base is a valid object of each kind, with every part that a rule is about.
-var base = map[string]string{
-	"deletionpolicies": `
-apiVersion: weir.dev/v1beta1
-kind: DeletionPolicy
-metadata: {name: base}
-spec:
-  match:
-    resources: [{apiGroups: [apps], resources: [deployments]}]
-    excludeResources: [{apiGroups: [batch], resources: [jobs]}]
-    matchConditions: [{name: one, expression: "true"}]
-  propagation:
-    default: Foreground
-    allowed: [Foreground, Orphan]
-    dependents: [{apiGroups: [""], resources: [persistentvolumeclaims], action: Orphan}]
-  protection: {maxDependents: 3, confirmation: Required}
-  brake: {maxObjects: 500}
-  archive: {exclude: [{apiGroups: [""], resources: [pods]}]}
-  message: ask storage
-  messageExpression: "'ask ' + oldObject.metadata.name"
-`,
-	"ownerreferencepolicies": `
-apiVersion: weir.dev/v1beta1
-kind: OwnerReferencePolicy
-metadata: {name: base}
-spec:
-  match:
-    resources: [{apiGroups: [apps], resources: [deployments]}]
-    excludeResources: [{apiGroups: [batch], resources: [jobs]}]
-    matchConditions: [{name: one, expression: "true"}]
-  blockOwnerDeletion: RequirePermission
-  rules: {dangling: Deny}
-  message: ask storage
-`,
-	"drainpolicies": `
-apiVersion: weir.dev/v1beta1
-kind: DrainPolicy
-metadata: {name: base}
-spec:
-  waves:
-  - {name: pods, resources: [{apiGroups: [""], resources: [pods]}], timeoutSeconds: 300, onTimeout: Proceed}
-`,
-	"heldcollections": `
-apiVersion: weir.dev/v1beta1
-kind: HeldCollection
-metadata: {name: base}
-spec: {decision: Proceed, digest: 0123456789abcdef}
-`,
-	"deletedtrees": `
-apiVersion: weir.dev/v1beta1
-kind: DeletedTree
-metadata: {name: base}
-spec:
-  root: {group: apps, version: v1, resource: deployments, kind: Deployment, namespace: shop, name: web, uid: "1"}
-  deletionTime: "2026-01-01T00:00:00Z"
-  expirationTime: "2026-01-08T00:00:00Z"
-  key: AAAA
-`,
-	"archivechunks": `
-apiVersion: weir.dev/v1beta1
-kind: ArchiveChunk
-metadata: {name: base-00000}
-spec: {tree: base, sequence: 0, last: true, sealed: AAAA}
-`,
-}
-
-// A breach breaks the rule of the schema that it names, and no other, by setting one field.
-type breach struct {
-	rule  string // path and keyword, as rules() names it
-	set   string // path = value; nil removes
-	value any
-	want  string
-}
 
 type object = map[string]any
 
-// resourceRules are the breaches of one list of ResourceRule at a path.
-func resourceRules(at string) []breach {
-	first, items := at+"[0]", at+"[]"
-	return []breach{
-		{items + ".apiGroups[] pattern", first + ".apiGroups", []any{"Apps"}, "should match"},
-		{items + ".resources[] pattern", first + ".resources", []any{"pods/status"}, "should match"},
-		{items + " says '*' stands for every API group: name it alone", first + ".apiGroups", []any{"*", "apps"}, "name it alone"},
-		{items + " says '*' stands for every resource: name it alone", first + ".resources", []any{"*", "pods"}, "name it alone"},
+// A breach breaks the rule of the schema that it names, and no other, by setting one field.
+type breach struct {
+	Rule  string // path and keyword, as rules() names it
+	Set   string // path
+	Value any    // nil removes
+}
+
+// schemas are what testdata/schemas.yaml has.
+type schemas struct {
+	Shared map[string][]breach
+	Kinds  map[string]struct {
+		Base     object
+		Shares   []struct{ Rules, At string }
+		Breaches []breach
 	}
 }
 
-// matchRules are the breaches of Match.
-func matchRules() []breach {
-	return append(slices.Concat(resourceRules("spec.match.resources"), resourceRules("spec.match.excludeResources")), []breach{
-		{"spec.match.serviceAccounts[] pattern", "spec.match.serviceAccounts", []any{"ci:robot"}, "should match"},
-		{"spec.match.excludeServiceAccounts[] pattern", "spec.match.excludeServiceAccounts", []any{"ci:robot"}, "should match"},
-		{"spec.match.resources says the API server asks no webhook about webhook configurations and admission policies, so no policy of Weir holds for them: a ValidatingAdmissionPolicy can guard webhook configurations",
-			"spec.match.resources[0].apiGroups", []any{"apps", "admissionregistration.k8s.io"}, "asks no webhook about"},
-		{"spec.match.matchConditions[].name pattern", "spec.match.matchConditions[0].name", "a b", "should match"},
-	}...)
-}
-
-var breaches = map[string][]breach{
-	"deletionpolicies": slices.Concat(matchRules(), resourceRules("spec.propagation.dependents"), resourceRules("spec.archive.exclude"), validationActions, []breach{
-		{"spec.propagation says set at least one of default, allowed and dependents, or annotation to Allow", "spec.propagation", object{}, "set at least one of default, allowed and dependents"},
-		{"spec.propagation says allowed must contain default: a delete that asks for nothing would be refused", "spec.propagation.allowed", []any{"Orphan"}, "allowed must contain default"},
-		{"spec.protection says confirmationValidForSeconds needs confirmation Required or SecondPerson", "spec.protection", object{"maxDependents": int64(1), "confirmationValidForSeconds": int64(60)}, "confirmationValidForSeconds needs confirmation"},
-		{"spec.protection says set maxDependents, or confirmation to Required or SecondPerson, or both", "spec.protection", object{"confirmation": "None"}, "set maxDependents, or confirmation to Required"},
-		{"spec says a policy for some users can have protection and propagation.allowed: what brake, archive and the rest of propagation do is prepared on the object, before anyone asks to delete it",
-			"spec.match.users", []any{"bob"}, "a policy for some users can have protection and propagation.allowed"},
-		{"spec says set propagation, protection, brake or archive: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}}}, "a policy without any asks for nothing"},
-	}),
-	"ownerreferencepolicies": slices.Concat(matchRules(), validationActions, []breach{
-		{"spec.rules says set at least one rule to Audit, Warn or Deny", "spec.rules", object{}, "set at least one rule to Audit, Warn or Deny"},
-		{"spec says set blockOwnerDeletion, changes or rules: a policy without any asks for nothing", "spec", object{"match": object{"resources": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}}}}}, "a policy without any asks for nothing"},
-	}),
-	"drainpolicies": append(resourceRules("spec.waves[0].resources"), []breach{
-		{"spec.waves[].name pattern", "spec.waves[0].name", "First", "should match"},
-		{"spec.waves[] says onTimeout Proceed needs timeoutSeconds: without it the wave waits for ever", "spec.waves[0].timeoutSeconds", nil, "onTimeout Proceed needs timeoutSeconds"},
-	}...),
-	"heldcollections": {
-		{"spec says a decision needs a digest: copy it from the status", "spec.digest", nil, "a decision needs a digest"},
-		{"spec.digest pattern", "spec.digest", "all", "should match"},
-	},
-}
-
-// validationActions and the message are held alike by the policies that have them.
-var validationActions = []breach{
-	{"spec.message pattern", "spec.message", "two\nlines", "should match"},
-	{"spec.validationActions says Deny and Warn cannot be used together: a refusal already says what a warning would", "spec.validationActions", []any{"Deny", "Warn"}, "Deny and Warn cannot be used together"},
+// of are the breaches of a kind.
+func (s schemas) of(plural string) []breach {
+	all := s.Kinds[plural].Breaches
+	for _, share := range s.Kinds[plural].Shares {
+		for _, b := range s.Shared[share.Rules] {
+			b.Rule, b.Set = strings.ReplaceAll(b.Rule, "AT", share.At), strings.ReplaceAll(b.Set, "AT", share.At)
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 func TestEveryRuleOfTheSchemasIsHeldByTheServer(t *testing.T) {
@@ -143,35 +50,38 @@ func TestEveryRuleOfTheSchemasIsHeldByTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile("testdata/schemas.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have schemas
+	if err := yaml.UnmarshalStrict(text, &have); err != nil {
+		t.Fatal(err)
+	}
 	total := 0
 	for _, crd := range crds {
 		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 		root, _, _ := unstructured.NestedMap(versions[0].(object), "schema", "openAPIV3Schema")
-		want := rules("", root)
+		want := slices.Compact(slices.Sorted(slices.Values(rules("", root))))
 		total += len(want)
 		var got []string
-		for _, b := range breaches[plural] {
-			got = append(got, strings.ReplaceAll(b.rule, "[0]", "[]"))
+		for _, b := range have.of(plural) {
+			got = append(got, strings.ReplaceAll(b.Rule, "[0]", "[]"))
 		}
-		for _, r := range want {
-			if !slices.Contains(got, r) {
-				t.Errorf("%s: nothing breaks the rule %q", plural, r)
-			}
-		}
-		for _, r := range got {
-			if !slices.Contains(want, r) {
-				t.Errorf("%s: there is no rule %q", plural, r)
-			}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, slices.Compact(got), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: rules of the schema, and rules that something breaks (-schema +broken):\n%s", plural, diff)
 		}
 		client := server.client.Resource(resource(plural))
 		strict := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
-		if _, err := client.Create(t.Context(), mustYAML(t, base[plural]), strict); err != nil {
+		base := &unstructured.Unstructured{Object: have.Kinds[plural].Base}
+		if _, err := client.Create(t.Context(), base, strict); err != nil {
 			t.Errorf("%s: the base object is refused: %v", plural, err)
 			continue
 		}
-		for _, b := range breaches[plural] {
-			t.Run(plural+"/"+b.rule, func(t *testing.T) { b.try(t, client, plural) })
+		for _, b := range have.of(plural) {
+			t.Run(plural+"/"+b.Rule, func(t *testing.T) { b.try(t, client, base.DeepCopy()) })
 		}
 	}
 	if total < 30 {
@@ -179,15 +89,19 @@ func TestEveryRuleOfTheSchemasIsHeldByTheServer(t *testing.T) {
 	}
 }
 
-func (b breach) try(t *testing.T, client dynamic.ResourceInterface, plural string) {
-	u := mustYAML(t, base[plural])
-	u.Object = put(u.Object, b.set, b.value).(object)
+// try breaks the rule in a valid object, and is refused because of it.
+func (b breach) try(t *testing.T, client dynamic.ResourceInterface, u *unstructured.Unstructured) {
+	u.Object = put(u.Object, b.Set, b.Value).(object)
 	_, err := client.Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
-		t.Fatalf("set %s to %v: accepted", b.set, b.value)
+		t.Fatalf("set %s to %v: accepted", b.Set, b.Value)
 	}
-	if !strings.Contains(err.Error(), b.want) {
-		t.Errorf("set %s: refused with\n%v\nwant a message with %q", b.set, err, b.want)
+	_, want, says := strings.Cut(b.Rule, " says ")
+	if !says {
+		want = "should match"
+	}
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("set %s: refused with\n%v\nwant a message with %q", b.Set, err, want)
 	}
 }
 
