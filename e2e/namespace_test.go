@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,50 +113,6 @@ func (w *fixture) finalize(finalizers ...corev1.FinalizerName) {
 		}
 		return err == nil, err
 	})
-}
-
-func TestRefusedObjectHoldsTheNamespaceAndNothingElse(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	h := w.newHook(false, named("kept", refusal(403, 0)))
-	w.make(`
-		cm kept
-		cm other
-		sec keys
-	`)
-	uid := w.drop()
-	w.awaitConditions(
-		"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: configmaps: admission webhook …",
-		"WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for 1 configmaps: admission webhook …",
-	)
-	w.awaitGone("other", "keys")
-	if w.get("kept") == nil {
-		t.Error("the refused object is gone")
-	}
-	h.remove()
-	w.awaitDropped(uid)
-}
-
-func TestNamespaceOfTheSameNameIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	for round := range 5 {
-		for i := range 20 {
-			w.create("cm", fmt.Sprintf("old-%d-%d", round, i), nil)
-		}
-		w.awaitDropped(w.drop())
-		again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-		if _, err := w.typed.CoreV1().Namespaces().Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for i := range 20 {
-			name := fmt.Sprintf("new-%d-%d", round, i)
-			w.create("cm", name, nil)
-			names = append(names, name)
-		}
-		w.mustStay(names...)
-	}
 }
 
 func TestDrainingGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
