@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -155,8 +154,7 @@ func TestWhatMayNotBeReadIsSaidToBeUnknown(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
-		return len(conditions) > 0, nil
+		return len(conditionsOf(s)) > 0, nil
 	})
 	w.drop() // it is not drained here
 	w.mustSay(w.mustAsk("why", "namespace", w.namespace), "is being deleted", "3 configmaps", "2 secrets")

@@ -145,12 +145,10 @@ func heldSays(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
 	}
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if len(conditions) != 1 {
-		return ""
+	if conditions := conditionsOf(u); len(conditions) == 1 {
+		return conditions[0].Message
 	}
-	message, _ := conditions[0].(map[string]any)["message"].(string)
-	return message
+	return ""
 }
 
 // heldNow reads a HeldCollection; nil if there is none.
@@ -242,21 +240,12 @@ func (w *fixture) countLeft(names []string) int {
 // is gone by then is left out.
 func (w *fixture) rewrite(names []string, owner func(name string) types.UID) {
 	w.Helper()
-	w.rewriteTo(names, func(name string) (string, types.UID) {
-		return "widget" + strings.TrimPrefix(name, "owned"), owner(name)
-	})
-}
-
-// rewriteTo is rewrite for owners of any name.
-func (w *fixture) rewriteTo(names []string, owner func(name string) (string, types.UID)) {
-	w.Helper()
 	var group errgroup.Group
 	group.SetLimit(32)
 	for _, name := range names {
 		o := w.of(name)
-		widget, uid := owner(name)
 		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
-			APIVersion: w.kinds["widget"].GroupVersion().String(), Kind: "Widget", Name: widget, UID: uid,
+			APIVersion: w.kinds["widget"].GroupVersion().String(), Kind: "Widget", Name: "widget" + strings.TrimPrefix(name, "owned"), UID: owner(name),
 		}}}})
 		if err != nil {
 			w.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -145,19 +146,15 @@ func (w *fixture) awaitEnforced(kind, name, status, reason, words string) {
 	w.Helper()
 	last := ""
 	w.until(fmt.Sprintf("%s %s says Enforced %s, %s", kind, name, status, reason), func(context.Context) (bool, error) {
-		conditions, _, err := unstructured.NestedSlice(w.policyNow(kind, name).Object, "status", "conditions")
-		for _, c := range conditions {
-			c := c.(map[string]any)
-			if c["type"] != "Enforced" {
-				continue
-			}
-			if now := fmt.Sprint(c["status"], " ", c["reason"], ": ", c["message"]); now != last {
-				last = now
-				w.Logf("%s: %s", kind, now)
-			}
-			return c["status"] == status && c["reason"] == reason && strings.Contains(c["message"].(string), words), err
+		c := meta.FindStatusCondition(conditionsOf(w.policyNow(kind, name)), "Enforced")
+		if c == nil {
+			return false, nil
 		}
-		return false, err
+		if now := fmt.Sprint(c.Status, " ", c.Reason, ": ", c.Message); now != last {
+			last = now
+			w.Logf("%s: %s", kind, now)
+		}
+		return string(c.Status) == status && c.Reason == reason && strings.Contains(c.Message, words), nil
 	})
 }
 

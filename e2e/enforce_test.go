@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -258,21 +259,13 @@ func (w *fixture) awaitCondition(kind, name, condition string, status metav1.Con
 	return *found
 }
 
+// conditionsOf are those of an object's status.
 func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	var out []metav1.Condition
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		c := metav1.Condition{}
-		c.Type, _ = m["type"].(string)
-		status, _ := m["status"].(string)
-		c.Status = metav1.ConditionStatus(status)
-		c.Reason, _ = m["reason"].(string)
-		c.Message, _ = m["message"].(string)
-		c.ObservedGeneration, _ = m["observedGeneration"].(int64)
-		out = append(out, c)
+	var is struct {
+		Status struct{ Conditions []metav1.Condition }
 	}
-	return out
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &is) // what is not there yet is none
+	return is.Status.Conditions
 }
 
 // awaitFinalizerAdded waits until the API server has the finalizer added to objects of a kind as

@@ -13,13 +13,6 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// shadowReport is what weir in shadow mode writes.
-type shadowReport struct {
-	Decisions   map[string]map[string]int
-	Deletes     map[string]int
-	Differences []struct{ What, Verb, Object, Why, Ended string }
-}
-
 // startShadow runs a weir that may read, and nothing else. It returns how to ask what it has found,
 // as users do.
 func (w *fixture) startShadow(flags ...string) (ask func(args ...string) (out, said string, code int)) {
@@ -30,16 +23,10 @@ func (w *fixture) startShadow(flags ...string) (ask func(args ...string) (out, s
 	}
 	w.weir = w.runWeir(weir.Options{Kubeconfig: kubeconfig, LeaderElect: true, Flags: append([]string{"--mode", "shadow"}, flags...)})
 	w.awaitSaid(w.weir, `"msg":"leading"`)
-	return w.asker(w.weir)
-}
-
-// asker asks a weir in shadow mode.
-func (w *fixture) asker(p *weir.Process) func(args ...string) (out, said string, code int) {
-	w.Helper()
 	var url string
 	w.until("it says where it serves what it has compared", func(context.Context) (bool, error) {
 		var err error
-		url, err = p.ServedAt()
+		url, err = w.weir.ServedAt()
 		return url != "", err
 	})
 	return func(args ...string) (out, said string, code int) {

@@ -16,10 +16,10 @@ func (w *fixture) trees() map[string][]string {
 		w.Fatal(err)
 	}
 	out := map[string][]string{}
-	for _, tree := range list.Items {
+	for i := range list.Items {
+		tree := &list.Items[i]
 		root, _, _ := unstructured.NestedStringMap(tree.Object, "spec", "root")
-		conditions, _, _ := unstructured.NestedSlice(tree.Object, "status", "conditions")
-		durable := slices.ContainsFunc(conditions, func(c any) bool { return c.(map[string]any)["status"] == "True" })
+		durable := slices.ContainsFunc(conditionsOf(tree), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 		if durable && (root["namespace"] == w.namespace || root["name"] == w.namespace) {
 			name := root["kind"] + " " + root["name"]
 			out[name] = append(out[name], tree.GetName())

@@ -7,13 +7,12 @@ import (
 
 // Entry is a line of the log about an object.
 type Entry struct {
-	Message     string `json:"msg"`
-	Object      string `json:"object"`
-	UID         string `json:"uid"`
-	Why         string `json:"why"`
-	Propagation string `json:"propagation"`
-	Outcome     string `json:"outcome"`
-	Err         string `json:"err"`
+	Message string `json:"msg"`
+	Object  string `json:"object"`
+	UID     string `json:"uid"`
+	Why     string `json:"why"`
+	Outcome string `json:"outcome"`
+	Err     string `json:"err"`
 }
 
 // Entries are the lines of the log so far that are about objects.

@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,9 +55,6 @@ func (m Metrics) Sum(name string, labels ...string) float64 {
 func (m Metrics) Has(name string, labels ...string) bool {
 	return slices.ContainsFunc(m[name].GetMetric(), func(series *dto.Metric) bool { return matches(series, labels) })
 }
-
-// Names are the names of the metrics, sorted.
-func (m Metrics) Names() []string { return slices.Sorted(maps.Keys(m)) }
 
 func matches(series *dto.Metric, labels []string) bool {
 	for i := 0; i+1 < len(labels); i += 2 {
