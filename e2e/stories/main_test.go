@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/weir-dev/weir/e2e/helm"
 	"github.com/weir-dev/weir/e2e/node"
 	"github.com/weir-dev/weir/e2e/plane"
 )
@@ -81,7 +80,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
-	if cluster.helm, err = goTool(ctx, charts, "helm.sh/helm/v4/cmd/helm"); err != nil {
+	if cluster.helm, err = helm.Build(ctx, charts); err != nil {
 		return 0, err
 	}
 	bins, err := plane.Build(ctx, os.Stderr, plane.Kubectl)
@@ -112,19 +111,4 @@ func free(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("look into the cluster of %s: %w", cluster.kubeconfig, err)
-}
-
-// goTool is built by the module that pins it; the go command keeps it, and says where.
-func goTool(ctx context.Context, module, pkg string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "tool", "-n", pkg)
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = fmt.Errorf("%w: %s", err, exit.Stderr)
-	}
-	if err != nil {
-		return "", fmt.Errorf("build %s: %w", pkg, err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }

@@ -18,7 +18,6 @@ type told struct {
 // stories are all of them, in the order in which they are told: later ones change how Weir is
 // installed, the last uninstalls it.
 var stories = []told{
-	{"shadow", (*story).shadow, true},
 	{"modes", (*story).modes, true},
 	{"installed", (*story).installed, false},
 	{"foreground", (*story).foregroundWaitsForContainers, true},

@@ -27,7 +27,6 @@ import (
 
 type options struct {
 	weir, before, plugin string
-	weirFlags            []string
 
 	n, rounds, many, namespaceN, objects int
 
@@ -52,10 +51,6 @@ func measureAll(ctx context.Context, args []string) error {
 	flags.StringVar(&o.weir, "weir", "../bin/weir", "the weir binary")
 	flags.StringVar(&o.before, "weir-before", "", "an older weir binary, which takes the place of the reference wherever that collects")
 	flags.StringVar(&o.plugin, "kubectl-weir", "../bin/kubectl-weir", "the kubectl-weir binary")
-	flags.Func("weir-flag", "flag for weir (repeatable)", func(v string) error {
-		o.weirFlags = append(o.weirFlags, v)
-		return nil
-	})
 	flags.IntVar(&o.n, "n", 5000, "dependents; of the reference at its default limits a 25th")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, of which the median is told")
 	flags.IntVar(&o.many, "many", 100000, "objects, where memory, a start, back-fill and questions are measured")
@@ -97,7 +92,7 @@ func command(flags *flag.FlagSet) string {
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
 		case "weir", "kubectl-weir", "out":
-		case "weir-before", "only", "weir-flag":
+		case "weir-before", "only":
 			s += " --" + f.Name + "=…"
 		default:
 			s += fmt.Sprintf(" --%s=%s", f.Name, f.Value)

@@ -60,7 +60,7 @@ func (b *bench) weirAs(name, binary string, flags ...string) system {
 
 // weirOptions run a weir that logs as it does by default.
 func (b *bench) weirOptions(name, binary string, flags ...string) weir.Options {
-	flags = append(append([]string{"--log-format=text", "--verbosity=0"}, flags...), b.weirFlags...)
+	flags = append([]string{"--log-format=text", "--verbosity=0"}, flags...)
 	return weir.Options{Binary: binary, Kubeconfig: b.self.kubeconfig, Dir: b.Dir, Name: name, Flags: flags}
 }
 
