@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -10,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/e2e/load"
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
@@ -24,25 +23,10 @@ func identity(ctx context.Context, p *plane.Plane, user string) (string, error) 
 	return restricted(ctx, p, user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"})
 }
 
-// restricted makes a user that has one role.
+// restricted makes a user that has one ClusterRole.
 func restricted(ctx context.Context, p *plane.Plane, user string, role rbacv1.RoleRef) (string, error) {
-	_, kubeconfig, err := p.UserConfig(user)
-	if err != nil {
-		return "", err
-	}
-	client, err := kubernetes.NewForConfig(p.Config)
-	if err != nil {
-		return "", fmt.Errorf("grant %s its rights: %w", user, err)
-	}
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		RoleRef:    role,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("grant %s its rights: %w", user, err)
-	}
-	return kubeconfig, nil
+	_, kubeconfig, err := load.Bound(ctx, p, role.Name, user)
+	return kubeconfig, err
 }
 
 // kubeconfigOf is that of a user whom RBAC allows everything.

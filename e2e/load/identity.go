@@ -22,6 +22,11 @@ func Weir(ctx context.Context, p *plane.Plane) (*rest.Config, string, error) {
 // User makes an identity that may do everything, and that is no known one: no webhook leaves its
 // requests alone.
 func User(ctx context.Context, p *plane.Plane, user string, groups ...string) (*rest.Config, string, error) {
+	return Bound(ctx, p, "cluster-admin", user, groups...)
+}
+
+// Bound makes an identity that may do what a ClusterRole says, and nothing else.
+func Bound(ctx context.Context, p *plane.Plane, role, user string, groups ...string) (*rest.Config, string, error) {
 	cfg, kubeconfig, err := p.UserConfig(user, groups...)
 	if err != nil {
 		return nil, "", err
@@ -31,9 +36,9 @@ func User(ctx context.Context, p *plane.Plane, user string, groups ...string) (*
 		return nil, "", err
 	}
 	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "weir-bench-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, "", fmt.Errorf("grant %s its rights: %w", user, err)
