@@ -39,11 +39,11 @@ func TestNoProtectedObjectGoesWhileWebhooksAreReplaced(t *testing.T) {
 		for m := range enforced {
 			t.Run(policy+"/"+string(m), func(t *testing.T) {
 				t.Parallel()
-				w, service := newReplicated(t, m, planeOf(m))
+				w, replicas := newReplicated(t, m, planeOf(m))
 				w.protectSecrets("failurePolicy: " + policy)
 				ctx, end := context.WithCancel(t.Context())
 				times := make(chan int)
-				go func() { times <- service.replaceByTurns(ctx, signal) }()
+				go func() { times <- replaceByTurns(ctx, t, replicas, signal) }()
 				w.besiege(*sieges)
 				end()
 				t.Logf("webhooks went and came %d times", <-times)
@@ -54,21 +54,21 @@ func TestNoProtectedObjectGoesWhileWebhooksAreReplaced(t *testing.T) {
 
 // replaceByTurns ends one replica after the other by a signal, and starts it again, until ctx ends.
 // It tells how often.
-func (s *service) replaceByTurns(ctx context.Context, signal syscall.Signal) (times int) {
+func replaceByTurns(ctx context.Context, t *testing.T, replicas []replica, signal syscall.Signal) (times int) {
 	for ctx.Err() == nil {
-		r, other := s.replicas[times%2], s.replicas[1-times%2]
-		before := other.asked(s.t)
+		r, other := replicas[times%2], replicas[1-times%2]
+		before := other.asked(t)
 		err := syscall.Kill(r.Pid(), signal)
 		if err == nil {
 			<-r.Exited()
 			err = r.Restart(context.WithoutCancel(ctx))
 		}
 		if err != nil {
-			s.t.Error(err)
+			t.Error(err)
 			return times
 		}
 		times++
-		_ = plane.Poll(ctx, time.Minute, func(context.Context) (bool, error) { return other.asked(s.t) > before, nil }) // it ends with ctx
+		_ = plane.Poll(ctx, time.Minute, func(context.Context) (bool, error) { return other.asked(t) > before, nil }) // it ends with ctx
 	}
 	return times
 }

@@ -12,9 +12,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A Balancer hands connections on to API servers by turns, as a load balancer does that looks into
-// none of them.
+// A Balancer hands connections on to servers by turns, as a load balancer does that looks into none
+// of them.
 type Balancer struct {
+	// Strict: what a server does not take is lost, as by a Service. To be set before there are servers.
+	Strict bool
+
 	listener net.Listener
 
 	mu    sync.Mutex
@@ -34,6 +37,11 @@ func NewBalancer(ctx context.Context, hosts ...string) (*Balancer, error) {
 	go b.serve()
 	context.AfterFunc(ctx, func() { listener.Close(); b.To() })
 	return b, nil
+}
+
+// Host is where it listens, under a name of this machine.
+func (b *Balancer) Host(name string) string {
+	return fmt.Sprintf("%s:%d", name, b.listener.Addr().(*net.TCPAddr).Port)
 }
 
 // Kubeconfig writes one beside another that reaches the API servers by way of the balancer, and
@@ -108,6 +116,9 @@ func (b *Balancer) dial() net.Conn {
 		if c, err := net.Dial("tcp", host); err == nil {
 			b.open[c] = host
 			return c
+		}
+		if b.Strict {
+			break
 		}
 	}
 	return nil
