@@ -32,9 +32,9 @@ var allowed = map[string][]string{
 	"cmd/kubectl-weir": {"ask"},
 	"cmd/reference":    {"cmd", "ask"},
 	"controller": {"archive", "controller/undo", "controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
-		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "controller/requested", "internal/tools/shadow", "policies", "policies/live"},
+		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "internal/tools/shadow", "policies", "policies/live"},
 	"controller/beside":            {"controller/await", "controller/graph", "controller/kinds", "policies/v1beta1"},
-	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1beta1"},
+	"controller/brake":             {"controller/await", "controller/follow", "controller/graph", "controller/words", "policies/v1beta1"},
 	"controller/collect":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words"},
 	"controller/enforce":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/undo", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1beta1"},
 	"controller/events":            {"controller/graph", "controller/request", "controller/words", "policies", "policies/v1beta1"},
@@ -253,7 +253,7 @@ func locals(fn *ast.FuncDecl) (names []*ast.Ident) {
 // sleepers are functions of tests that call time.Sleep outside of what they give to synctest.Test
 // themselves, for tests that run by its clock.
 var sleepers = map[string]string{
-	"controller/brake/guard_test.go lets": "another collector, which asks again later and later",
+	"controller/metaonly/conn_test.go Read": "a connection on which bytes come later",
 }
 
 // TestNoTestSleeps but by the clock of testing/synctest, where no time passes: all others wait for

@@ -98,44 +98,6 @@ func (s *Store) Accepted(a graph.Action) {
 	s.graph.Apply(graph.Accepted{Action: a})
 }
 
-// Still reports whether a decision still holds for a live object: see graph.Still.
-func (s *Store) Still(a graph.Action, live *metav1.PartialObjectMetadata) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Still(a, graph.ObjectOf(a.Object.Kind, live))
-}
-
-// Awaits reports whether an object that was read live waits for its dependents: see graph.Awaits.
-func (s *Store) Awaits(kind schema.GroupResource, live *metav1.PartialObjectMetadata) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Awaits(graph.ObjectOf(kind, live))
-}
-
-// Rewound returns why everything is being listed again; "" if it is not.
-func (s *Store) Rewound() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Rewinding()
-}
-
-// History returns the history in which a live read begins: see graph.NotFound.
-func (s *Store) History() uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.History()
-}
-
-// Stats returns the counts of the graph.
-func (s *Store) Stats() graph.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.graph.Stats()
-}
-
-// Views copies the graph.
-func (s *Store) Views() []graph.View { return slices.Collect(s.pieces(s.graph.Views)) }
-
 // Read lets f look at the graph. f must not change it, block, or keep anything of it.
 func (s *Store) Read(f func(*graph.Graph)) {
 	s.mu.Lock()
@@ -170,10 +132,6 @@ func (s *Store) Stats() graph.Stats { return read(s, (*graph.Graph).Stats) }
 
 // Views copies the graph.
 func (s *Store) Views() []graph.View { return slices.Collect(s.pieces(s.graph.Views)) }
-
-func (s *Store) connected(uids []types.UID) []graph.View {
-	return read(s, func(g *graph.Graph) []graph.View { return g.Connected(uids...) })
-}
 
 // Changes returns how often objects of a kind have changed: see graph.Changes.
 func (s *Store) Changes(kind schema.GroupResource) (n uint64, followed bool) {

@@ -84,7 +84,7 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	requests, err := metaonly.New(config, client)
+	requests, err := metaonly.New(config, client, client)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func New(
 		return nil, err
 	}
 	w := NewWatcher(d, requests, s, ignored, log, reg)
-	w.others, err = metaonly.New(config, connections)
+	w.others, err = metaonly.New(config, client, connections)
 	return w, err
 }
 
@@ -120,7 +120,7 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 	w.wg.Go(func() { w.History.run(ctx) })
 	w.wg.Go(func() { w.show(ctx) })
 	w.wg.Go(func() { w.listHourly(ctx) })
-	known, failed := w.discover(ctx, nil)
+	known, _ := w.discover(ctx, nil)
 	timer := time.NewTimer(discoveryPeriod)
 	defer timer.Stop()
 	for next := settled; ; {
@@ -142,6 +142,7 @@ func (w *Watcher) run(ctx context.Context, all <-chan struct{}) {
 			}
 		case <-timer.C:
 		}
+		var failed bool
 		known, failed = w.discover(ctx, known)
 		pause := discoveryPeriod
 		if next < settled {

@@ -94,7 +94,7 @@ func newWatching(t *testing.T) *watching {
 	if err != nil {
 		t.Fatal(err)
 	}
-	meta, err := metaonly.New(config, client)
+	meta, err := metaonly.New(config, client, client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func serving(t *testing.T, f http.HandlerFunc) metadata.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(config, h)
+	c, err := New(config, h, h)
 	if err != nil {
 		t.Fatal(err)
 	}

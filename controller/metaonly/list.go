@@ -68,7 +68,8 @@ func Page(
 func (g *getter) page(
 	ctx context.Context, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
 ) (metav1.ListMeta, error) {
-	body, err := g.get(acceptList).SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).
+	body, err := g.get(g.client.lists, acceptList).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).
 		SetHeader("Accept-Encoding", "identity"). // compression would cost the API server a tenth more
 		Stream(ctx)
 	if err != nil {

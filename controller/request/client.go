@@ -55,7 +55,7 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("make a client for requests: %w", err)
 	}
-	lists, err := metaonly.New(config, httpClient)
+	lists, err := metaonly.New(config, httpClient, httpClient)
 	if err != nil {
 		return nil, err
 	}
