@@ -10,13 +10,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/beside"
 	"github.com/weir-dev/weir/controller/enforce"
 	"github.com/weir-dev/weir/internal/tools/doctor"
-	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -29,8 +29,9 @@ const (
 
 // patient is a cluster that the doctor looks at.
 type patient struct {
-	client kubernetes.Interface
-	home   string // Weir's namespace
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	home    string // Weir's namespace
 }
 
 func newPatient(config *rest.Config, home string) (*patient, error) {
@@ -40,15 +41,20 @@ func newPatient(config *rest.Config, home string) (*patient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &patient{client: client, home: home}, nil
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for admission policies: %w", err)
+	}
+	return &patient{client: client, dynamic: d, home: home}, nil
 }
 
 // read returns all facts. The error of a fact that cannot be read is noted. mode is asked about; ""
 // stands for that of the controller's Deployment, and companion where there is none.
 func (p *patient) read(ctx context.Context, mode string) doctor.Facts {
-	f := doctor.Facts{Mode: doctor.Companion, Errors: map[string]string{}}
+	f := doctor.Facts{Mode: doctor.Companion, Errors: map[string]string{},
+		User: "system:serviceaccount:" + p.home + ":weir-controller"}
 	for fact, read := range map[string]func(context.Context, *doctor.Facts) error{
-		"flags": p.flags, "managers": p.managers, "canary": p.canary,
+		"flags": p.flags, "managers": p.managers, "canary": p.canary, "admission": p.admission,
 	} {
 		if err := read(ctx, &f); err != nil {
 			f.Errors[fact] = err.Error()
@@ -79,9 +85,6 @@ func (p *patient) flags(ctx context.Context, f *doctor.Facts) error {
 			f.Mode = m
 		}
 		f.LeavesNamespaces = f.LeavesNamespaces || flagOf(args, "drain-namespaces") == "false"
-		if users := flagOf(args, "brake-users"); users != "" {
-			f.BrakeUsers = strings.Split(users, ",")
-		}
 	}
 	return nil
 }
@@ -103,7 +106,6 @@ func flagOf(args []string, name string) string {
 // managers reads the pods of kube-controller-manager, by the labels that kubeadm and others give
 // them.
 func (p *patient) managers(ctx context.Context, f *doctor.Facts) error {
-	const own = "--use-service-account-credentials"
 	pods, err := p.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: "component=kube-controller-manager"})
 	if err != nil {

@@ -161,7 +161,7 @@ func (m *management) listen(mgr manager.Manager) error {
 	if p.metricsAddress == noAddress {
 		return nil
 	}
-	handler, err := metricsPage(mgr, p.metricsSecure)
+	handler, err := servedMetrics(mgr, p.metricsSecure)
 	if err != nil {
 		return err
 	}

@@ -63,9 +63,9 @@ func probes(ready map[string]func() error) http.Handler {
 	return r
 }
 
-// metricsPage serves metrics. With guarded, only clients that the API server authenticates and
+// servedMetrics serves metrics. With guarded, only clients that the API server authenticates and
 // authorizes may read them.
-func metricsPage(mgr manager.Manager, guarded bool) (http.Handler, error) {
+func servedMetrics(mgr manager.Manager, guarded bool) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Handle("/metrics", promhttp.HandlerFor(metrics.Registry,
 		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))

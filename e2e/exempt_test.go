@@ -12,7 +12,8 @@ import (
 )
 
 // TestPolicyThatLetsOnlyTheBuiltInCollectorsThrough refuses Weir in their place, and then objects
-// and namespaces stay. why names it and no controller, and all goes once it names Weir, too.
+// and namespaces stay. The doctor finds it, why names it and no controller, and all goes once it
+// names Weir, too.
 func TestPolicyThatLetsOnlyTheBuiltInCollectorsThrough(t *testing.T) {
 	t.Parallel()
 	w := newEnforced(t, replace)
@@ -39,6 +40,9 @@ func TestPolicyThatLetsOnlyTheBuiltInCollectorsThrough(t *testing.T) {
 	w.awaitEvent("leaf", "CollectionRefused")
 	w.mustSay(w.mustAsk("why", "secret", "leaf"), "1. Its owners are gone, so it will be deleted",
 		"Who has to act: whoever wrote the ValidatingAdmissionPolicy "+name)
+	out, _ := w.command("doctor", "--kubeconfig", w.plane.Kubeconfig, "-n", "weir-system", "--mode", "replace")
+	w.mustSay(out, "ValidatingAdmissionPolicy/"+name+"  its conditions name system:serviceaccount:kube-system: and not Weir's controller",
+		"let the user system:serviceaccount:weir-system:weir-controller through as well")
 
 	uid := w.drop()
 	w.until("why names the policy", func(context.Context) (bool, error) {

@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +21,6 @@ type Facts struct {
 	// Managers are the kube-controller-managers that are pods of kube-system; none if the control
 	// plane runs elsewhere.
 	Managers []Manager
-	// BrakeUsers are those whose deletes the installed controller has the webhook hold.
-	BrakeUsers []string
 	// LeavesNamespaces: the installed controller has --drain-namespaces=false.
 	LeavesNamespaces bool
 	// Canary is the age of Weir's canary, which any other garbage collector would have deleted; 0
@@ -31,7 +28,11 @@ type Facts struct {
 	Canary time.Duration
 	// Asked is whether the API server asks the webhook: True, False or Unknown; AskedSays is why.
 	Asked, AskedSays string
-	// Errors are why facts could not be read: of the flags of the Deployment, and of the managers.
+	// User is Weir's controller.
+	User string
+	// Admission are the admission policies and webhooks of others that may refuse Weir's requests.
+	Admission []Admission
+	// Errors are why facts could not be read: flags of the Deployment, managers, canary, admission.
 	Errors map[string]string
 }
 
@@ -39,7 +40,6 @@ type Facts struct {
 type Manager struct {
 	Name        string
 	Controllers string // its flag --controllers, "*" by default
-	User        string // the user of its garbage collector
 }
 
 // runs reports whether a kube-controller-manager runs a controller, by its flag --controllers.
@@ -85,8 +85,8 @@ type Finding struct {
 // Examine returns the findings that follow from the facts, in the order in which a person would
 // check.
 func Examine(f Facts) []Finding {
-	out := []Finding{f.mode(), f.collector(), f.namespaceController()}
-	return append(append(out, f.brake()...), f.webhook()...)
+	out := append([]Finding{f.mode(), f.collector(), f.namespaceController()}, f.webhook()...)
+	return append(out, f.admission()...)
 }
 
 func (f *Facts) mode() Finding {
@@ -174,21 +174,6 @@ func (f *Facts) namespaceController() Finding {
 		n.Says = "none works (" + by + "), and in " + f.Mode + " mode Weir needs one: namespaces stay Terminating"
 	}
 	return n
-}
-
-// brake reports a garbage collector whose deletes are to be held, and are not.
-func (f *Facts) brake() []Finding {
-	i := slices.IndexFunc(f.Managers, func(m Manager) bool {
-		return m.collects() && !slices.Contains(f.BrakeUsers, m.User)
-	})
-	if f.Mode != Companion || len(f.BrakeUsers) == 0 || i < 0 {
-		return nil
-	}
-	return []Finding{{About: "brake", Grade: Warning,
-		Says: fmt.Sprintf("%s deletes as %s, which is not among the users whose deletes are held (%s): its deletes are not "+
-			"held", f.Managers[i].Name, f.Managers[i].User, strings.Join(f.BrakeUsers, ", ")),
-		Do: "run kube-controller-manager with --use-service-account-credentials, and name its garbage collector in " +
-			"controller.brake.users"}}
 }
 
 // webhook reports whether the API server asks the webhook. In shadow mode there is none.

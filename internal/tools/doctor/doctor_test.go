@@ -16,7 +16,7 @@ func well(mode string) Facts {
 		controllers, canary = "*,-garbage-collector-controller,-namespace-controller", time.Hour
 	}
 	return Facts{Mode: mode, Canary: canary, Asked: "True", AskedSays: "it is asked",
-		Managers: []Manager{{"kube-controller-manager-a", controllers, "system:gc"}}}
+		Managers: []Manager{{"kube-controller-manager-a", controllers}}}
 }
 
 func TestExamine(t *testing.T) {
@@ -40,10 +40,6 @@ func TestExamine(t *testing.T) {
 			"unknown garbage collector: as in managed clusters", "unknown namespace controller: as in managed clusters"}},
 		"the webhook is not reached":         {Companion, func(f *Facts) { f.Asked, f.AskedSays = "False", "it cannot be reached" }, []string{"problem webhook: it cannot be reached"}},
 		"whether it is cannot be determined": {Companion, func(f *Facts) { f.Asked, f.AskedSays = "Unknown", "may not delete" }, []string{"unknown webhook: may not delete"}},
-		"the built-in collector is held":     {Companion, func(f *Facts) { f.BrakeUsers = []string{"other", "system:gc"} }, nil},
-		"one that deletes under another name is not": {Companion, func(f *Facts) { f.BrakeUsers = []string{"other", "another"} }, []string{
-			"warning brake: kube-controller-manager-a deletes as system:gc, which is not among the users whose deletes are held (other, another)"}},
-		"brake users are of companion mode": {Replace, func(f *Facts) { f.BrakeUsers = []string{"other"} }, nil},
 		"namespaces are left to the built-in controller, as is wanted": {Replace, func(f *Facts) {
 			f.LeavesNamespaces, f.Managers[0].Controllers = true, "*,-garbage-collector-controller"
 		}, nil},
@@ -134,13 +130,13 @@ func TestSeveralManagers(t *testing.T) {
 		managers []Manager
 		want     map[string]string // what is said, in replace mode
 	}{
-		"the second works": {[]Manager{{"a", off, "system:gc"}, {"b", on, "system:gc"}}, map[string]string{
+		"the second works": {[]Manager{{"a", off}, {"b", on}}, map[string]string{
 			"garbage collector":    "a garbage collector works that is not Weir (b runs with --controllers=*)",
 			"namespace controller": "one works that is not Weir (b runs with --controllers=*)"}},
-		"each does one": {[]Manager{{"a", "*,-namespace", "system:gc"}, {"b", "*,-garbagecollector", "system:gc"}}, map[string]string{
+		"each does one": {[]Manager{{"a", "*,-namespace"}, {"b", "*,-garbagecollector"}}, map[string]string{
 			"garbage collector":    "(a runs with --controllers=*,-namespace)",
 			"namespace controller": "(b runs with --controllers=*,-garbagecollector)"}},
-		"none does": {[]Manager{{"a", off, "system:gc"}, {"b", off, "system:gc"}}, map[string]string{
+		"none does": {[]Manager{{"a", off}, {"b", off}}, map[string]string{
 			"garbage collector":    "none works but Weir (a runs with --controllers=" + off + ", which has no garbage collector)",
 			"namespace controller": "none works but Weir (a runs with --controllers=" + off + ", which has no namespace controller)"}},
 	} {
