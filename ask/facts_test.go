@@ -190,7 +190,7 @@ func (w *town) history(all ...corev1.Event) {
 // TestHistoryIsFoundWhereItsEventsAre: in the namespace of the object, of what is in none in the
 // namespace default, and of all pages.
 func TestHistoryIsFoundWhereItsEventsAre(t *testing.T) {
-	const shop, bank, wide = "0s ago  ConfigMap shop/boss: asked by alice; 2 objects went\n", "0s ago  Secret bank/key: 1 object went\n", "0s ago  Namespace shop: 9 objects went\n"
+	const shop, bank, wide = "0s ago  ConfigMap shop/boss: 2 objects went\n", "0s ago  Secret bank/key: 1 object went\n", "0s ago  Namespace shop: 9 objects went\n"
 	second, third := recorded("Cascade", "bank", "v1", "Secret", "key", "1 object went"), recorded("Cascade", "", "v1", "Namespace", "shop", "9 objects went")
 	second.InvolvedObject.UID, third.InvolvedObject.UID = "uid-of-event-2", "uid-of-event-3"
 	other := recorded("Killing", "shop", "v1", "ConfigMap", "boss", "something else")

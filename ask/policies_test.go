@@ -65,10 +65,10 @@ func TestPoliciesAreShownWhereverTheyAre(t *testing.T) {
 		t.Fatal(s.failed, s.err)
 	}
 	want := `
-KIND                   NAME    FROM     READY   ENFORCED   EVALUATES   MATCHED   LAST ERROR
-DeletionPolicy         keep    object   True    False      -           3         the condition needs an object
-DrainPolicy            order   object   -       -          -           -         -
-OwnerReferencePolicy   block   a.yaml   -       -          -           -         -
+KIND                   NAME    FROM     READY   ENFORCED   MATCHED   LAST ERROR
+DeletionPolicy         keep    object   True    False      3         the condition needs an object
+DrainPolicy            order   object   -       -          -         -
+OwnerReferencePolicy   block   a.yaml   -       -          -         -
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), s.out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -145,6 +145,3 @@ func (f *Following) listen() {
 	}
 	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
 }
-
-// GraphHandler serves the ownership graph as DOT; see GraphPath. It does no authentication.
-func (f *Following) GraphHandler() http.Handler { return follow.GraphHandler(f.store) }

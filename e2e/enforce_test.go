@@ -261,11 +261,13 @@ func (w *fixture) awaitCondition(kind, name, condition string, status metav1.Con
 
 // conditionsOf are those of an object's status.
 func conditionsOf(o *unstructured.Unstructured) []metav1.Condition {
-	var is struct {
-		Status struct{ Conditions []metav1.Condition }
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	out := make([]metav1.Condition, len(list))
+	for i, item := range list {
+		one, _ := item.(map[string]any)
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(one, &out[i]) // what it lacks is empty
 	}
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &is) // what is not there yet is none
-	return is.Status.Conditions
+	return out
 }
 
 // awaitFinalizerAdded waits until the API server has the finalizer added to objects of a kind as

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestGraphAndMetricsAreForThoseWhoMaySeeThem: as weir is run by default.
-func TestGraphAndMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
+// TestMetricsAreForThoseWhoMaySeeThem: as weir is run by default.
+func TestMetricsAreForThoseWhoMaySeeThem(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	kubeconfig := w.kubeconfigOf(weirUser)

@@ -260,8 +260,8 @@ func TestLooksAskForWhatMayBeProtected(t *testing.T) {
 	}
 }
 
-// Only cluster-scoped objects own cluster-scoped objects: what is in namespaces need not come then.
-func TestCascadesOfClusterScopedObjectsCostNothingInNamespaces(t *testing.T) {
+// Only cluster-scoped objects own cluster-scoped objects, and these are not looked at.
+func TestCascadesOfClusterScopedObjectsCostNothing(t *testing.T) {
 	const cluster = "---\n{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: whole}, spec: {match: {resources: [{apiGroups: [''], resources: [namespaces]}], namespaceSelector: {matchLabels: {env: prod}}}, protection: {confirmation: Required}}}\n"
 	for text, want := range map[string]string{
 		cluster: "",

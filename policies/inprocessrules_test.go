@@ -18,7 +18,7 @@ func TestLessComesToTheWebhookThanTheAPIServerJudges(t *testing.T) {
 	}{
 		"a confirmation": {"DeletionPolicy", "protection: {confirmation: Required, inCascades: Ignore}",
 			[]string{"confirm.weir.dev", "left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed}},
-		"of what a collector deletes": {"DeletionPolicy", "protection: {confirmation: Required}", []string{"confirm.weir.dev",
+		"of what a collector deletes": {"DeletionPolicy", "protection: {confirmation: Required}", []string{"cascade.weir.dev", "confirm.weir.dev",
 			"left.delete.weir.dev has(request.dryRun) && request.dryRun || " + confirmed,
 			"left.guard.weir.dev request.userInfo.username in ['weir'] || " + confirmed}},
 		"that may not be left": {"DeletionPolicy", "failurePolicy: Fail, match: {objectSelector: {matchLabels: {a: b}}}, protection: {confirmation: Required, inCascades: Ignore}",

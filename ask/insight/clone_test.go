@@ -9,7 +9,7 @@ import (
 func (w *World) Clone() *World {
 	return &World{
 		Graph: w.Graph.Clone(), Namespace: w.Namespace, kinds: maps.Clone(w.kinds),
-		meta: slices.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read),
+		meta: maps.Clone(w.meta), unread: maps.Clone(w.unread), read: maps.Clone(w.read),
 		aggregated: maps.Clone(w.aggregated), missed: slices.Clone(w.missed),
 		refused: maps.Clone(w.refused),
 	}

@@ -22,13 +22,12 @@ type PolicyLine struct {
 	Name string `json:"name"`
 	// File is the file that it was read from; empty for an object.
 	File string `json:"file,omitempty"`
-	// Ready, Enforced and Evaluates are the statuses of these conditions; empty if it has none.
-	Ready     string `json:"ready,omitempty"`
-	Enforced  string `json:"enforced,omitempty"`
-	Evaluates string `json:"evaluates,omitempty"`
-	Matched   *int64 `json:"matched,omitempty"`
-	// LastError is the message of the Event PolicyError, or else of the first of these conditions
-	// that is False. Any user who may create Events can write the former.
+	// Ready and Enforced are the statuses of these conditions; empty if it has none.
+	Ready    string `json:"ready,omitempty"`
+	Enforced string `json:"enforced,omitempty"`
+	Matched  *int64 `json:"matched,omitempty"`
+	// LastError is the message of the Event PolicyError, or else of the first of these conditions that
+	// is False. Any user who may create Events can write the former.
 	LastError string `json:"lastError,omitempty"`
 }
 
@@ -84,13 +83,13 @@ func DrawPolicies(out io.Writer, all []PolicyLine) error {
 		}
 		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
-	row("KIND", "NAME", "FROM", "READY", "ENFORCED", "EVALUATES", "MATCHED", "LAST ERROR")
+	row("KIND", "NAME", "FROM", "READY", "ENFORCED", "MATCHED", "LAST ERROR")
 	for _, l := range all {
 		matched := ""
 		if l.Matched != nil {
 			matched = fmt.Sprint(*l.Matched)
 		}
-		row(l.Kind, l.Name, cmp.Or(l.File, "object"), l.Ready, l.Enforced, l.Evaluates, matched, l.LastError)
+		row(l.Kind, l.Name, cmp.Or(l.File, "object"), l.Ready, l.Enforced, matched, l.LastError)
 	}
 	return t.Flush()
 }

@@ -42,11 +42,11 @@ func TestPoliciesAreShownWithWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-KIND                   NAME      FROM              READY   ENFORCED   EVALUATES   MATCHED   LAST ERROR
-DeletionPolicy         default   object            True    -          False       7         the last\none
-DeletionPolicy         guard     /etc/guard.yaml   True    -          -           1         -
-DrainPolicy            order     object            True    False      -           3         Enforced: not reached
-OwnerReferencePolicy   owners    object            -       -          -           -         -
+KIND                   NAME      FROM              READY   ENFORCED   MATCHED   LAST ERROR
+DeletionPolicy         default   object            True    -          7         the last\none
+DeletionPolicy         guard     /etc/guard.yaml   True    -          1         -
+DrainPolicy            order     object            True    False      3         Enforced: not reached
+OwnerReferencePolicy   owners    object            -       -          -         -
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

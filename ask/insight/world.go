@@ -45,6 +45,7 @@ type Unread struct {
 func NewWorld(namespace string, kinds []graph.Resource) *World {
 	w := &World{
 		Graph: graph.New(), Namespace: namespace, kinds: map[schema.GroupResource]graph.Resource{},
+		meta:   map[types.UID]*metav1.PartialObjectMetadata{},
 		unread: map[schema.GroupResource]Unread{}, read: map[schema.GroupResource]string{},
 		refused: map[types.UID]refusal{}, aggregated: map[string]bool{},
 	}
@@ -67,11 +68,8 @@ func (w *World) List(kind schema.GroupResource, resourceVersion string, objects 
 		if kind == apiServices {
 			w.Served(m)
 		}
-		w.room = w.Graph.ApplyTo(w.room[:0], graph.Observed{Object: graph.ObjectOf(kind, m)})
-		if n := int(w.Graph.MostHandle()) + 1; n > len(w.meta) {
-			w.meta = slices.Grow(w.meta, n-len(w.meta))[:n]
-		}
-		w.meta[w.Graph.Handle(m.UID)] = m
+		w.Graph.Apply(graph.Observed{Object: graph.ObjectOf(kind, m)})
+		w.meta[m.UID] = m
 	}
 	w.Graph.Apply(graph.ListEnds{Kind: kind})
 	w.Read(kind, resourceVersion)

@@ -96,7 +96,7 @@ func (k *keeper) look(ctx context.Context) {
 		return
 	}
 	items, err := k.list(ctx)
-	if err != nil && !(unsure && k.undefined(ctx, err)) {
+	if err != nil && (!unsure || !k.undefined(ctx, err)) {
 		k.failure(ctx, err)
 		return
 	}
@@ -171,7 +171,8 @@ func (k *keeper) resume(items []v1beta1.HeldCollection) map[cause]hold {
 		case c.requested: // finalizers hold those
 			k.since[c.kind] = since.Time
 		case !k.Limits.Off() && k.ledger.holds(c.kind) == nil:
-			k.ledger.Hold(time.Now(), c.kind, since.Time, "it was held before Weir was restarted, or in a backup that was restored")
+			k.ledger.Hold(time.Now(), c.kind, since.Time,
+				"it was held before Weir was restarted, or in a backup that was restored")
 		}
 	}
 	k.unsure = false

@@ -210,9 +210,8 @@ func (ev Observed) apply(g *Graph) {
 	if shown {
 		g.clearAccepted(n)
 	}
-	stocked := !fresh && !moved
-	ended := g.setEnding(id, o.Finalizers, o.Deleting, stocked)
-	if !stocked {
+	ended := g.setEnding(id, o.Finalizers, o.Deleting, !fresh && !moved)
+	if fresh || moved {
 		g.stock(id, 1)
 	}
 	if o.Kind == definitions && (fresh || ended) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -136,7 +138,7 @@ func (w *fixture) cascade(number, kills int) int {
 		}
 		left, _ = l.left()
 		moments = append(moments, left)
-		if err := w.kill(ctx, l); err != nil {
+		if err := w.kill(ctx, c, l); err != nil {
 			w.fail(l, err)
 		}
 		last = time.Now()
@@ -166,7 +168,7 @@ func (w *fixture) cascade(number, kills int) int {
 
 // kill ends one of them as a crash does, and starts it again. What serves is waited for; weir is
 // not, so that it may be killed while it starts.
-func (w *fixture) kill(ctx context.Context, l *ledger) error {
+func (w *fixture) kill(ctx context.Context, c *cascade, l *ledger) error {
 	var err error
 	switch victim := w.random.IntN(3); victim {
 	case 0:

@@ -153,7 +153,7 @@ func (w *releasing) noControllerWorks(ctx context.Context) error {
 				"put its finalizer back. Scale its Deployment to 0, or stop the process, and try again once the Lease has run "+
 				"out (%d s); if none runs there, delete that Lease, or name the namespace of weir's own with "+
 				"--leader-elect-namespace; to go on regardless, add --force", l.Namespace, l.Name, *l.Spec.HolderIdentity,
-				ago.Round(time.Second), *l.Spec.LeaseDurationSeconds)
+				max(0, ago).Round(time.Second), *l.Spec.LeaseDurationSeconds)
 		}
 	}
 	return nil

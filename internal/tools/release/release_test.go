@@ -188,7 +188,7 @@ func TestWhatWeirWroteAboutItselfGoesLast(t *testing.T) {
 				if err != nil || got.Own != c.counted || len(got.Failures) > 0 {
 					t.Errorf("%+v, %v", got, err)
 				}
-				wrote := writes(api)
+				wrote := slices.DeleteFunc(writes(api), func(w string) bool { return strings.Contains(w, "webhookconfigurations") })
 				if !c.r.DryRun && (len(wrote) == 0 || !strings.HasPrefix(wrote[0], "PATCH")) {
 					t.Errorf("wrote %q, want the finalizer to go first", wrote)
 				}
@@ -242,8 +242,8 @@ func TestNothingIsReleasedWhileAControllerWorks(t *testing.T) {
 		want  string // of the error
 	}{
 		"it renews its Lease":         {5 * time.Second, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed 5s ago"},
-		"its clock is ahead":          {-5 * time.Second, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed -5s ago"},
-		"it is of years to come":      {-20 * 365 * 24 * time.Hour, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed -175200h0m0s ago"},
+		"its clock is ahead":          {-5 * time.Second, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed 0s ago"},
+		"it is of years to come":      {-20 * 365 * 24 * time.Hour, false, "a weir controller is running: the Lease weir-system/weir-controller is held by weir-0 and was renewed 0s ago"},
 		"its Lease has run out":       {15 * time.Second, false, ""},
 		"it works, and that is known": {5 * time.Second, true, ""},
 	} {

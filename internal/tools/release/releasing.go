@@ -145,7 +145,7 @@ type kindPass struct {
 // list lists a kind, and releases the objects that carry the finalizer. The patches run in patches.
 func (k *kindPass) list(ctx context.Context, patches *errgroup.Group) {
 	seen := 0
-	err := k.lister.Each(ctx, k.gvr, metav1.NamespaceAll, false, func(_ map[string]any, m *metav1.ObjectMeta) error {
+	err := k.lister.Each(ctx, k.gvr, metav1.NamespaceAll, "", false, func(_ map[string]any, m *metav1.ObjectMeta) error {
 		seen++
 		switch {
 		case len(policies.OwnFinalizers(k.gvr.GroupResource(), m.Finalizers)) == 0:
