@@ -95,8 +95,9 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 	requests := slices.DeleteFunc(w.audit(weirUser), func(r request) bool {
 		return strings.HasPrefix(r.Object.Name, "canary")
 	})
-	if n := len(requests); n == 0 || n > 35 { // the reference: 60
-		t.Errorf("%d requests, want at most 35: %v", n, requests)
+	// Each pass reads the namespace: one that deletes, and one for each deletion that comes alone.
+	if n := len(requests); n == 0 || n > 37 { // the reference: 60
+		t.Errorf("%d requests, want at most 37: %v", n, requests)
 	}
 }
 
