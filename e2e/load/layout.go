@@ -28,6 +28,8 @@ type Layout struct {
 	Kind Kind
 	// Levels says how many dependents each object of the level above has.
 	Levels []int
+	// CoOwners: each dependent names a second owner, one that never was, and that no other names.
+	CoOwners bool
 	// Loose: the objects of the levels have no owner, and are not the owner's dependents.
 	Loose bool
 	// OwnerLabels and Labels are those of the owner and of all others.
@@ -39,6 +41,13 @@ func Flat(n int) Layout { return Layout{Kind: ConfigMap, Levels: []int{n}} }
 
 // Tree is one owner of n/50 ConfigMaps of 50 each.
 func Tree(n int) Layout { return Layout{Kind: ConfigMap, Levels: []int{max(1, n/50), 50}} }
+
+// CoOwned is Tree, and each object names an owner that never was besides.
+func CoOwned(n int) Layout {
+	s := Tree(n)
+	s.CoOwners = true
+	return s
+}
 
 // Loose are n ConfigMaps with labels, and one more that does not own them.
 func Loose(n int, labels map[string]string) Layout {

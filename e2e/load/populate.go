@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -87,6 +88,9 @@ func Populate(ctx context.Context, cfg *rest.Config, layout Layout) (*Population
 			owners := []Object{above[i/per]}
 			if layout.Loose {
 				owners = nil
+			}
+			if name := fmt.Sprintf("never-%d-%d", level, i); layout.CoOwners {
+				owners = append(owners, Object{Name: name, UID: uuid.NewUUID()})
 			}
 			name := fmt.Sprintf("d%d-%d", level, i)
 			below[i], err = Create(ctx, client, layout.Kind, p.Namespace, name, layout.Labels, owners...)

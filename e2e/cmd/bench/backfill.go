@@ -25,32 +25,52 @@ const (
 )
 
 // measureBackFill measures how long it takes to add the finalizer to what was there before a
-// policy.
+// policy, and what others notice of it.
 func (b *bench) measureBackFill(ctx context.Context) (err error) {
 	b.say("making %d objects", b.many)
 	p, err := b.populate(ctx, load.Loose(b.many, enforced))
 	if err != nil {
 		return err
 	}
+	n, err := b.newNeighbour(ctx)
+	if err != nil {
+		return err
+	}
+	idle, err := n.idle(ctx)
+	if err != nil {
+		return err
+	}
 	// What the API server takes of the same requests from plain clients.
 	some := *p
 	some.Dependents = p.Dependents[:min(floorPatches, b.many)]
-	began := time.Now()
-	if err := touch(ctx, b.admin, &some); err != nil {
+	var floor float64
+	plainly, err := n.while(ctx, func() (began, ended time.Time, err error) {
+		began = time.Now()
+		err = touch(ctx, b.admin, &some)
+		ended = time.Now()
+		floor = float64(len(some.Dependents)) / ended.Sub(began).Seconds()
+		return began, ended, err
+	})
+	if err == nil {
+		err = pause(ctx, digest)
+	}
+	if err != nil {
 		return err
 	}
-	floor := float64(len(some.Dependents)) / time.Since(began).Seconds()
-	if err := pause(ctx, digest); err != nil {
-		return err
-	}
-	x, err := b.backFill(ctx, p)
+	var x backFill
+	during, err := n.while(ctx, func() (began, ended time.Time, err error) {
+		x, err = b.backFill(ctx, p)
+		return x.first, x.done, err
+	})
 	if err != nil {
 		return err
 	}
 	rate := float64(x.sinceFirst) / x.done.Sub(x.first).Seconds()
 	b.note("weir", figure{"objects", float64(b.many)},
 		figure{"took, with the start, s", x.done.Sub(x.began).Seconds()}, figure{"first after, s", x.first.Sub(x.began).Seconds()},
-		figure{"objects/s from then on", rate}, figure{"of plain patches", rate / floor})
+		figure{"objects/s from then on", rate}, figure{"of plain patches", rate / floor},
+		figure{"another's GET, p99, idle, ms", percentile(idle.get, 99)},
+		figure{"beside plain patches", percentile(plainly.get, 99)}, figure{"during back-fill", percentile(during.get, 99)})
 	return nil
 }
 

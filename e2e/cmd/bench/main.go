@@ -39,7 +39,11 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := measureAll(ctx, os.Args[1:]); err != nil {
+	run, args := measureAll, os.Args[1:]
+	if len(args) > 0 && args[0] == emptyWebhook {
+		run, args = serveEmpty, args[1:]
+	}
+	if err := run(ctx, args); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	// leftAfter is how long a system is left alone when all has been made, and when all has been
+	// deleted.
+	leftAfter = time.Minute
 	// settleTime is how long to wait at most for a process to collect its garbage: the Go runtime
 	// collects every two minutes even in an idle process.
 	settleTime = 150 * time.Second
@@ -81,6 +84,52 @@ func (b *bench) weigh(ctx context.Context, s system) (w weight, err error) {
 func (w weight) figures(empty weight, n int) []figure {
 	return []figure{{"RSS, MB", mb(w.rss)}, {"each, B", (float64(w.rss) - float64(empty.rss)) / float64(n)},
 		{"RSS while starting, of it", float64(w.peak) / float64(w.rss)}, {"first work after, s", w.awake.Seconds()}}
+}
+
+// measureLeft makes objects while a system runs, leaves it alone for a minute, has it delete them,
+// and leaves it alone for another.
+func (b *bench) measureLeft(ctx context.Context) error {
+	for _, s := range b.systems {
+		err := b.while(ctx, s, func(r *running, _ time.Duration) error { return b.leftBy(ctx, s, r) })
+		if err != nil {
+			return fmt.Errorf("by %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) leftBy(ctx context.Context, s system, r *running) (err error) {
+	var p *load.Population
+	var figures []figure
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"RSS before, MB", func() error { return nil }},
+		{fmt.Sprintf("with %d objects", b.many), func() (err error) {
+			p, err = load.Populate(ctx, b.Config, load.Tree(b.many))
+			return err
+		}},
+		{"a minute later", func() error { return pause(ctx, leftAfter) }},
+		{"a minute after they were deleted", func() error {
+			_, err := b.cascade(ctx, b.admin, p, background)
+			if err == nil {
+				err = pause(ctx, leftAfter)
+			}
+			return err
+		}},
+	} {
+		if err := step.do(); err != nil {
+			return err
+		}
+		rss, _, err := memoryOf(r.Child)
+		if err != nil {
+			return err
+		}
+		figures = append(figures, figure{step.name, mb(rss)})
+	}
+	b.note(s.name, figures...)
+	return nil
 }
 
 // settle returns the least that a process uses once it has collected its garbage: what it read at

@@ -29,10 +29,12 @@ func (b *bench) rows() (rows []row) {
 	for _, w := range works {
 		rows = append(rows, row{collecting, w.name, func(ctx context.Context) error { return b.compareWork(ctx, w) }})
 	}
-	rows = append(rows, row{collecting, "empty namespace", b.compareEmpty})
+	rows = append(rows, row{collecting, "start, co-owners", b.measureCoOwners},
+		row{collecting, "empty namespace", b.compareEmpty})
 	for _, d := range b.drainings() {
 		rows = append(rows, row{collecting, d.name, func(ctx context.Context) error { return b.compareDraining(ctx, d) }})
 	}
+	rows = append(rows, row{collecting, "another client beside cascades", b.measureNeighbour})
 	for _, j := range judgings {
 		rows = append(rows, row{webhooks, j.name, func(ctx context.Context) error { return b.compareJudging(ctx, j) }})
 	}
@@ -41,7 +43,9 @@ func (b *bench) rows() (rows []row) {
 			func(ctx context.Context) error { return b.compareEnforcing(ctx, p) }})
 	}
 	rows = append(rows,
+		row{processes, "CPU of following", b.measureFollowing},
 		row{scaled, "at scale", b.measureScale},
+		row{processes, "memory, made and deleted again", b.measureLeft},
 		row{processes, "memory", b.measureMemory},
 		row{processes, "asking", b.measureAsking},
 		row{webhooks, "back-fill", b.measureBackFill},

@@ -203,3 +203,32 @@ func (b *bench) clean(ctx context.Context, p *load.Population) error {
 		return err
 	})
 }
+
+// coOwnersTime is for how long requests are counted.
+const coOwnersTime = 30 * time.Second
+
+// measureCoOwners starts each system in a cluster in which every object has an owner that is there,
+// and names another that never was: they are to be looked up, and to come off, but nothing waits
+// for it.
+func (b *bench) measureCoOwners(ctx context.Context) error {
+	b.say("making %d objects, each with an owner that never was", b.many)
+	p, err := load.Populate(ctx, b.Config, load.CoOwned(b.many))
+	if err != nil {
+		return err
+	}
+	for _, s := range b.systems {
+		r, awake, err := b.startAwake(ctx, s)
+		if err != nil {
+			return err
+		}
+		m, err := b.counted(ctx, about(load.ConfigMap), func() (load.Result, error) { return load.Result{}, pause(ctx, coOwnersTime) })
+		b.end(r)
+		if err != nil {
+			return err
+		}
+		b.note(s.name, figure{"first work after, s", awake.Seconds()},
+			figure{"lookups/s", m.requests["GET"] / coOwnersTime.Seconds()},
+			figure{"references taken off/s", m.requests["PATCH"] / coOwnersTime.Seconds()})
+	}
+	return b.clean(ctx, p)
+}
