@@ -61,7 +61,7 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 	if err != nil {
 		return err
 	}
-	if b.elected, err = f.election(b.config); err != nil {
+	if b.elected, err = f.election(b.config, b.log); err != nil {
 		return err
 	}
 	var source certs.Source

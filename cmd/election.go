@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -16,7 +17,7 @@ import (
 )
 
 // election returns the leader's Lease; nil if there is none.
-func (f *collectorFlags) election(config *rest.Config) (*leases.Lease, error) {
+func (f *collectorFlags) election(config *rest.Config, log logr.Logger) (*leases.Lease, error) {
 	if !f.leaderElect || f.mode == modeShadow {
 		return nil, nil
 	}
@@ -36,7 +37,7 @@ func (f *collectorFlags) election(config *rest.Config) (*leases.Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the leader's Lease: %w", err)
 	}
-	return leases.New(lock), nil
+	return leases.New(lock, f.leaseDuration/15, log), nil
 }
 
 // renewFor returns for how long a leader tries to renew its Lease before it ends. It is less than

@@ -8,6 +8,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	certutil "k8s.io/client-go/util/cert"
@@ -35,7 +36,7 @@ func (standing) Start(ctx context.Context) error {
 
 // TestAProcessEndsWhenItsLeaseIsTaken: with an error that says so. That it is told to end is none.
 func TestAProcessEndsWhenItsLeaseIsTaken(t *testing.T) {
-	m := &management{elected: leases.New(lock{})}
+	m := &management{elected: leases.New(lock{}, 1, logr.Discard())}
 	told, tell := context.WithCancel(t.Context())
 	tell()
 	if err := m.runLeading(told, standing{}); err != nil {

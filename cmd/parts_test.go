@@ -73,11 +73,11 @@ func TestNamespacesThatFlagsSay(t *testing.T) {
 			t.Errorf("%q: %q, want %q", args, got, want)
 		}
 		f.leaderElect = true
-		if _, err := f.election(apitest.New().Config()); (err != nil) != (want[0] == "") || err != nil && !strings.HasPrefix(err.Error(), "--leader-elect needs --leader-elect-namespace here: ") {
+		if _, err := f.election(apitest.New().Config(), logr.Discard()); (err != nil) != (want[0] == "") || err != nil && !strings.HasPrefix(err.Error(), "--leader-elect needs --leader-elect-namespace here: ") {
 			t.Errorf("%q: %v", args, err)
 		}
 		if f.mode = modeShadow; want[0] == "" {
-			if e, err := f.election(apitest.New().Config()); e != nil || err != nil {
+			if e, err := f.election(apitest.New().Config(), logr.Discard()); e != nil || err != nil {
 				t.Errorf("shadow mode has no leader: %v, %v", e, err)
 			}
 		}

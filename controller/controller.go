@@ -73,7 +73,7 @@ type Options struct {
 	Canary       string
 	CanaryStands time.Duration
 	CanaryOnce   bool
-	Lease        *leases.Lease // the leader's; nil: there is none
+	Lease        *leases.Lease // the leader's, which gets what watches show; nil: there is none
 	// Brake limits deletes that nobody was seen to ask for, where Weir is the collector; the zero value
 	// limits nothing.
 	Brake brake.Limits
@@ -144,7 +144,7 @@ func (c *Controller) act() error {
 	if o.Canary != "" {
 		c.look()
 	}
-	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound})
+	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
 	workers := collect.Options{Beside: !c.collects, Shown: c.watcher.Shown, Others: c.others}
 	if o.Namespaces > 0 {
 		c.drain()

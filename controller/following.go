@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/follow"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
@@ -144,4 +145,12 @@ func (f *Following) listen() {
 		f.watcher.Listen(follow.Listener{Rewound: f.options.Policies.Rewound})
 	}
 	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
+}
+
+// showLeases shows the leader's Lease, if there is one, what a watch shows.
+func (o *Options) showLeases(shown *graph.Object) func() {
+	if o.Lease != nil {
+		o.Lease.Showing(shown)
+	}
+	return nil
 }

@@ -3,7 +3,10 @@ package controller
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -55,13 +58,16 @@ func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
 	}
 }
 
-// held is the Lease of another process after a standby has looked at it twice.
+// held is the Lease of another process after a standby has looked at it for a minute.
 func held(t *testing.T, renewed bool) *leases.Lease {
 	t.Helper()
-	v := leases.New(&other{lives: renewed})
-	for range 2 {
-		_, _, _ = v.Get(t.Context())
-	}
+	var v *leases.Lease
+	synctest.Test(t, func(t *testing.T) {
+		v = leases.New(&other{lives: renewed}, time.Second, logr.Discard())
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		_, _, _ = v.Get(ctx)
+	})
 	return v
 }
 
