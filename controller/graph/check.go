@@ -54,8 +54,8 @@ func (c *checker) entries() {
 		}
 	}
 	c.that(used == g.entries.used, "%d entries in use, %d counted", used, g.entries.used)
-	c.that(used == len(g.byUUID)+len(g.byNonCanonical), "%d entries in use, %d indexed",
-		used, len(g.byUUID)+len(g.byNonCanonical))
+	c.that(used == g.byKey.len()+len(g.byNonCanonical), "%d entries in use, %d indexed",
+		used, g.byKey.len()+len(g.byNonCanonical))
 	c.that(siblings == len(g.siblings), "%d nodes come before another of their uid, %d are kept",
 		siblings, len(g.siblings))
 	c.that(len(g.byNonCanonical) == len(g.nonCanonicalUIDs), "%d non-canonical uids indexed, %d kept",
@@ -145,7 +145,7 @@ func (c *checker) claims() {
 			}
 		}
 		c.that(k.blocking == blocking, "claim %v counts %d blocking, has %d", name, k.blocking, blocking)
-		found := g.claims.byKey[k.key()]
+		found := g.claims.find(k.key())
 		c.that(found == id, "claim %v is indexed as %d, is %d", name, found, id)
 		v, owner := g.judge(k)
 		c.that(v == k.verdict && owner == k.owner, "claim %v is kept as %s, judged %s", name, k.verdict, v)
@@ -160,7 +160,7 @@ func (c *checker) claims() {
 		c.that(g.claims.at(id).entry != 0, "claim %d is on an owner that was seen to be deleted, and is not there", id)
 	}
 	c.that(used == g.claims.used, "%d claims in use, %d counted", used, g.claims.used)
-	c.that(used == len(g.claims.byKey), "%d claims in use, %d indexed", used, len(g.claims.byKey))
+	c.that(used == g.claims.byKey.len(), "%d claims in use, %d indexed", used, g.claims.byKey.len())
 	c.that(byVerdict == g.claims.byVerdict, "claims by verdict are %v, counted %v", byVerdict, g.claims.byVerdict)
 }
 

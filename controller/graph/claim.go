@@ -33,14 +33,19 @@ type claimKey struct {
 // may change without an event: failed lookups, and owners that only a lookup has found.
 type claimTable struct {
 	slab[claim]
-	byKey     map[claimKey]uint32
+	byKey     index[claimKey]
 	byVerdict [verdicts]int
 	agenda    agenda
 	reason    map[uint32]string // why the last lookup failed
 }
 
 func newClaimTable() claimTable {
-	return claimTable{slab: newSlab[claim](), byKey: map[claimKey]uint32{}, reason: map[uint32]string{}}
+	return claimTable{slab: newSlab[claim](), byKey: newIndex[claimKey](), reason: map[uint32]string{}}
+}
+
+// find returns the claim of a key, 0 if there is none.
+func (t *claimTable) find(k claimKey) uint32 {
+	return t.byKey.get(k, func(id uint32) bool { return t.at(id).key() == k })
 }
 
 // key returns what identifies a claim.
@@ -243,7 +248,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.typeInfos[typ] = g.resolved[tk]
 	}
 	k := claimKey{entryID, typ, namespace, r.Name}
-	if id := g.claims.byKey[k]; id != 0 {
+	if id := g.claims.find(k); id != 0 {
 		g.types.drop(typ) // the claim holds it already
 		return id
 	}
@@ -255,7 +260,7 @@ func (g *Graph) claimOf(r *metav1.OwnerReference, namespace uint32) uint32 {
 		g.claims.at(e.claim).prev = id
 	}
 	e.claim = id
-	g.claims.byKey[k] = id
+	g.claims.byKey.set(k, id)
 	c := g.claims.at(id)
 	if c.verdict, c.owner = g.judge(c); c.owner == 0 && g.orphaned.has(r.UID) {
 		c.looked, c.orphaned = lookedAbsent, true
@@ -275,7 +280,7 @@ func (g *Graph) dropClaim(id uint32) {
 	if c.next != 0 {
 		g.claims.at(c.next).prev = c.prev
 	}
-	delete(g.claims.byKey, c.key())
+	g.claims.byKey.drop(c.key(), id)
 	delete(g.claims.reason, id)
 	delete(g.ended, id)
 	g.types.drop(c.typ)

@@ -9,14 +9,14 @@ import (
 // one, since nothing is interpreted.
 func (g *Graph) Clone() *Graph {
 	c := *g
-	c.byUUID, c.byNonCanonical = maps.Clone(g.byUUID), maps.Clone(g.byNonCanonical)
+	c.byKey, c.byNonCanonical = g.byKey.clone(), maps.Clone(g.byNonCanonical)
 	c.nonCanonicalUIDs, c.siblings = maps.Clone(g.nonCanonicalUIDs), maps.Clone(g.siblings)
 	c.entries, c.nodes = g.entries.clone(), g.nodes.clone()
 	for _, n := range c.all() {
 		n.owners = slices.Clone(n.owners)
 	}
 	c.claims.slab, c.claims.agenda = g.claims.clone(), g.claims.agenda.clone()
-	c.claims.byKey, c.claims.reason = maps.Clone(g.claims.byKey), maps.Clone(g.claims.reason)
+	c.claims.byKey, c.claims.reason = g.claims.byKey.clone(), maps.Clone(g.claims.reason)
 	c.claims.each(func(_ uint32, cl *claim) { cl.dependents = slices.Clone(cl.dependents) })
 	c.namespaces, c.finalizers, c.types = g.namespaces.clone(), g.finalizers.clone(), g.types.clone()
 	c.typeInfos, c.slots, c.slotIDs = slices.Clone(g.typeInfos), slices.Clone(g.slots), maps.Clone(g.slotIDs)
@@ -39,9 +39,22 @@ func (g *Graph) Clone() *Graph {
 // clone copies values as they are, and not what they point to.
 func (s *slab[T]) clone() slab[T] {
 	c := *s
-	c.chunks, c.free = make([][]T, len(s.chunks)), slices.Clone(s.free)
-	for at, chunk := range s.chunks {
-		c.chunks[at] = slices.Clone(chunk)
+	c.chunks = make([][]T, len(s.chunks))
+	c.rooms = slices.Clone(s.rooms)
+	for at, r := range c.rooms {
+		c.rooms[at].freed = slices.Clone(r.freed)
+		if c.chunks[at] = s.zeros; !r.given {
+			c.chunks[at] = slices.Clone(s.chunks[at])
+		}
+	}
+	c.open, c.given = slices.Clone(s.open), slices.Clone(s.given)
+	return c
+}
+
+func (x *index[K]) clone() index[K] {
+	c := index[K]{seed: x.seed, shards: slices.Clone(x.shards)}
+	for i := range c.shards {
+		c.shards[i].slots = slices.Clone(c.shards[i].slots)
 	}
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -14,7 +13,7 @@ import (
 //
 // It starts no goroutine, takes no lock and reads no clock. It is not safe for concurrent use.
 type Graph struct {
-	byUUID           map[uuid.UUID]uint32 // uid → entry
+	byKey            index[key]           // uid → entry
 	byNonCanonical   map[types.UID]uint32 // uid → entry, for uids that are no UUIDs
 	nonCanonicalUIDs map[uint32]types.UID // entry → uid, for the same
 	siblings         map[uint32]uint32    // node → the next one with its uid
@@ -60,7 +59,7 @@ type Graph struct {
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
-		byUUID:           map[uuid.UUID]uint32{},
+		byKey:            newIndex[key](),
 		byNonCanonical:   map[types.UID]uint32{},
 		nonCanonicalUIDs: map[uint32]types.UID{},
 		siblings:         map[uint32]uint32{},

@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// TestSlabKeepsValuesAtTheirIDs: whatever comes and goes. Ids that are not in use any more are used
-// again.
-func TestSlabKeepsValuesAtTheirIDs(t *testing.T) {
+// TestSlabGivesBackWhatNothingIsLeftOf: values keep their ids whatever comes and goes, and memory
+// follows what is in use.
+func TestSlabGivesBackWhatNothingIsLeftOf(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
 	const most = 20 * chunkSize
-	s := newSlab[uint64]()
+	var s slab[uint64]
 	have := map[uint32]uint64{}
 	var ids []uint32
 	add := func() {
@@ -34,6 +34,14 @@ func TestSlabKeepsValuesAtTheirIDs(t *testing.T) {
 		ids[i] = ids[len(ids)-1]
 		ids = ids[:len(ids)-1]
 	}
+	held := func() (n int) {
+		for _, c := range s.rooms {
+			if !c.given {
+				n++
+			}
+		}
+		return n
+	}
 	check := func(when string) {
 		t.Helper()
 		for id := uint32(1); id < s.next; id++ {
@@ -53,6 +61,9 @@ func TestSlabKeepsValuesAtTheirIDs(t *testing.T) {
 			}
 		}
 		check("full")
+		if want := most/chunkSize + 2; held() > want {
+			t.Errorf("seed %d: %d chunks for %d values, want %d at most", seed, held(), len(ids), want)
+		}
 		for len(ids) > 0 { // at random, or those first that came last
 			i := len(ids) - 1
 			if round%2 == 0 {
@@ -64,11 +75,27 @@ func TestSlabKeepsValuesAtTheirIDs(t *testing.T) {
 			}
 		}
 		check("empty")
+		if held() > 2 {
+			t.Errorf("seed %d: %d chunks are held for nothing", seed, held())
+		}
 	}
 	if s.next > 2*most {
-		t.Errorf("seed %d: ids up to %d for %d values: those that were released are not used again", seed, s.next, most)
+		t.Errorf("seed %d: ids up to %d for %d values: those that were given back are not used again", seed, s.next, most)
 	}
 	t.Logf("seed %d: 4 rounds of %d values", seed, most)
+}
+
+// TestOneValueThatComesAndGoesMakesNoChunks: it would be the cost of every event about a single
+// object.
+func TestOneValueThatComesAndGoesMakesNoChunks(t *testing.T) {
+	var s slab[uint64]
+	for range 2*chunkSize - 1 { // the first two chunks are full
+		s.alloc()
+	}
+	allocs := testing.AllocsPerRun(1000, func() { s.release(s.alloc()) })
+	if allocs > 0 {
+		t.Errorf("%v allocations each time", allocs)
+	}
 }
 
 // TestNodesAndEntriesStaySmall: there are as many as objects.

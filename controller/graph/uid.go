@@ -1,49 +1,94 @@
 package graph
 
 import (
+	"encoding/hex"
 	"iter"
-	"strings"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// canonical returns the UUID that a uid is, if it is one as Kubernetes writes them. Almost every uid
-// is, and takes 16 bytes; the others are kept as strings.
-func canonical(uid types.UID) (u uuid.UUID, ok bool) {
-	if len(uid) != 36 || strings.ToLower(string(uid)) != string(uid) {
-		return u, false
+// key is a canonical UUID in 16 bytes. Almost every uid is one; the others are kept as strings.
+type key [16]byte
+
+// digits are the offsets of a canonical UUID's bytes: 8-4-4-4-12 lower-case hexadecimal digits.
+var digits = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
+
+// nibbles are the values of digits, 0xff for what is none.
+var nibbles = func() (t [256]uint8) {
+	for c := range t {
+		t[c] = 0xff
 	}
-	u, err := uuid.Parse(string(uid))
-	return u, err == nil
+	for v, c := range []byte("0123456789abcdef") {
+		t[c] = uint8(v)
+	}
+	return t
+}()
+
+// parseKey returns the key of a canonical UUID: one that key.uid prints the same. The table is
+// there because lists spend their time here.
+func parseKey(uid types.UID) (k key, ok bool) {
+	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' || uid[18] != '-' || uid[23] != '-' {
+		return key{}, false
+	}
+	for i, at := range digits {
+		high, low := nibbles[uid[at]], nibbles[uid[at+1]]
+		if high|low == 0xff {
+			return key{}, false
+		}
+		k[i] = high<<4 | low
+	}
+	return k, true
+}
+
+func (k key) uid() types.UID {
+	var b [36]byte
+	hex.Encode(b[0:8], k[0:4])
+	b[8] = '-'
+	hex.Encode(b[9:13], k[4:6])
+	b[13] = '-'
+	hex.Encode(b[14:18], k[6:8])
+	b[18] = '-'
+	hex.Encode(b[19:23], k[8:10])
+	b[23] = '-'
+	hex.Encode(b[24:36], k[10:16])
+	return types.UID(b[:])
 }
 
 // entry is what is known under one uid: the objects that carry it (one, unless two APIs show the
 // same object) and the claims that name it. It exists while it has either.
 type entry struct {
-	uuid  uuid.UUID // zero if the uid is no canonical UUID: then it is in Graph.nonCanonicalUIDs
-	node  uint32    // first of those through Graph.next
-	claim uint32    // first of the list through claim.next
+	key   key    // zero if the uid is no canonical UUID: then it is in Graph.nonCanonicalUIDs
+	node  uint32 // first of those through Graph.next
+	claim uint32 // first of the list through claim.next
 }
 
 // find returns the entry of a uid, 0 if there is none.
 func (g *Graph) find(uid types.UID) uint32 {
-	if u, ok := canonical(uid); ok {
-		return g.byUUID[u]
+	if k, ok := parseKey(uid); ok {
+		return g.findKey(k)
 	}
 	return g.byNonCanonical[uid]
 }
 
+func (g *Graph) findKey(k key) uint32 {
+	return g.byKey.get(k, func(id uint32) bool { return g.entries.at(id).key == k })
+}
+
 // enter returns the entry of a uid, and makes it if need be.
 func (g *Graph) enter(uid types.UID) uint32 {
-	if id := g.find(uid); id != 0 {
+	k, canonical := parseKey(uid)
+	if canonical {
+		if id := g.findKey(k); id != 0 {
+			return id
+		}
+	} else if id := g.byNonCanonical[uid]; id != 0 {
 		return id
 	}
 	id := g.entries.alloc()
-	if u, ok := canonical(uid); ok {
-		g.entries.at(id).uuid = u
-		g.byUUID[u] = id
+	if canonical {
+		g.entries.at(id).key = k
+		g.byKey.set(k, id)
 	} else {
 		g.byNonCanonical[uid] = id
 		g.nonCanonicalUIDs[id] = uid
@@ -61,7 +106,7 @@ func (g *Graph) leave(id uint32) {
 		delete(g.byNonCanonical, uid)
 		delete(g.nonCanonicalUIDs, id)
 	} else {
-		delete(g.byUUID, e.uuid)
+		g.byKey.drop(e.key, id)
 	}
 	g.entries.release(id)
 }
@@ -70,7 +115,7 @@ func (g *Graph) uidOf(entryID uint32) types.UID {
 	if uid, ok := g.nonCanonicalUIDs[entryID]; ok {
 		return uid
 	}
-	return types.UID(g.entries.at(entryID).uuid.String())
+	return g.entries.at(entryID).key.uid()
 }
 
 // next returns the node that comes after one of the same uid, 0 if there is none. Few uids have
