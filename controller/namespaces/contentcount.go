@@ -103,15 +103,17 @@ func (p *pass) list(ctx context.Context, kinds []schema.GroupResource) {
 	if slices.ContainsFunc(kinds, p.split.Has) {
 		p.quiet = time.Now().Add(listEvery)
 	}
+	small := p.small()
 	results := make([]struct {
 		items []found
 		err   error
 	}, len(kinds))
 	p.each(len(kinds), func(i int) {
-		r, kind := &results[i], kinds[i]
-		r.err = p.Requester.List(ctx, kind, p.ns.Name, func(m *metav1.PartialObjectMetadata) {
-			r.items = append(r.items, p.find(kind, m))
-		})
+		list := p.shared.alone
+		if small.Has(kinds[i]) {
+			list = p.shared.of
+		}
+		results[i].items, results[i].err = list(ctx, kinds[i], p.ns.Name, p.finding(kinds[i]))
 	})
 	for i, r := range results {
 		p.listed(kinds[i], r.items, r.err)
@@ -127,15 +129,31 @@ type found struct {
 	finalizers []string // set where the graph does not count the kind
 }
 
-func (p *pass) find(kind schema.GroupResource, m *metav1.PartialObjectMetadata) found {
-	f := found{
-		ref:  graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
-		wave: p.order.waveOf(kind, m.Labels), deleting: m.DeletionTimestamp != nil,
+// finding returns the function that extracts found from objects of a kind. It is called by
+// whichever pass makes the list.
+func (p *pass) finding(kind schema.GroupResource) keep {
+	order, followed := p.order, p.followed.Has(kind)
+	return func(m *metav1.PartialObjectMetadata) found {
+		f := found{
+			ref:  graph.Ref{Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
+			wave: order.waveOf(kind, m.Labels), deleting: m.DeletionTimestamp != nil,
+		}
+		if !followed {
+			f.finalizers = m.Finalizers
+		}
+		return f
 	}
-	if !p.followed.Has(kind) {
-		f.finalizers = m.Finalizers
+}
+
+// small returns the kinds that have few objects in the whole cluster. Their lists may be shared.
+func (p *pass) small() sets.Set[schema.GroupResource] {
+	out := sets.New[schema.GroupResource]()
+	for _, k := range p.Store.Stats().Kinds {
+		if k.State == graph.Synced && k.Objects <= mostShared {
+			out.Insert(k.GroupResource())
+		}
 	}
-	return f
+	return out
 }
 
 // listed takes over what a list has found, or why it failed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -77,8 +78,10 @@ type Options struct {
 // Drainer empties namespaces that are being deleted, and finalizes them.
 type Drainer struct {
 	Options
-	queue  workqueue.TypedDelayingInterface[string]
-	pauses workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
+	queue   workqueue.TypedDelayingInterface[string]
+	pauses  workqueue.TypedRateLimiter[string] // between passes that nothing else wakes
+	shared  *sharedLists
+	working atomic.Int32 // passes under way
 
 	mu      sync.Mutex
 	leading bool
@@ -133,6 +136,10 @@ func New(o Options) *Drainer {
 	d := &Drainer{
 		Options: o, ending: map[string]ending{}, begun: map[string]*progress{}, failed: map[string]failure{},
 		gone: map[string]time.Time{}, records: rate.NewLimiter(recordsASecond, recordsAtOnce),
+	}
+	d.shared = &sharedLists{
+		list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 },
+		next: map[schema.GroupResource]*sharedList{},
 	}
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
 	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
@@ -205,7 +212,9 @@ func (d *Drainer) followPolicies(ctx context.Context) {
 }
 
 func (d *Drainer) work(ctx context.Context, name string) {
+	d.working.Add(1)
 	o, err := d.pass(ctx, name)
+	d.working.Add(-1)
 	if ctx.Err() == nil {
 		d.failing(ctx, name, err)
 	}
