@@ -48,9 +48,10 @@ func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-weir",
 		Short: "Shows what a delete would also delete, in what order, and who has to act",
-		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to act.
-Nothing has to be installed in the cluster: the objects are listed with your own rights, and nothing is
-changed but by confirm, held, restore and purge. Where Weir keeps what is deleted, restore makes it again.`,
+		Long: `Shows what a delete in a Kubernetes cluster would also delete, in what order, and who has to
+act. Nothing has to be installed in the cluster: the objects are listed with your own rights,
+and nothing is changed but by confirm, held, restore and purge. Where Weir keeps what is
+deleted, restore makes it again.`,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weir"},
 		SilenceUsage: true,
 		Version:      version.Weir(),

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const confirmHelp = `Show what the delete of an object would do, as plan does, and confirm it: for exactly
-what would be deleted now, where that is known. It changes annotations of the object, and nothing else.
+const confirmHelp = `Show what the delete of an object would do, as plan does, and confirm it: for exactly what would
+be deleted now, where that is known. It changes annotations of the object, and nothing else.
 
 A confirmation is yours, ends after the time that the policy says, and is used up by the delete.
 Where a policy asks for a second person, somebody else has to delete the object.`

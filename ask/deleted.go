@@ -63,9 +63,9 @@ func deletedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deleted",
 		Short: "Show what was deleted and can be restored",
-		Long: `Show the trees of deleted objects that Weir has recorded, the newest first: the object whose delete
-was asked for, how many objects were deleted with it, and until when they are kept. A DeletionPolicy with
-archive says what is recorded.`,
+		Long: `Show the trees of deleted objects that Weir has recorded, the newest first: the object whose
+delete was asked for, how many objects were deleted with it, and until when they are kept. A
+DeletionPolicy with archive says what is recorded.`,
 		Example: `  kubectl weir deleted
   kubectl weir deleted -n shop --since 2h`,
 		Args: cobra.NoArgs,
@@ -149,8 +149,8 @@ func purgeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge TREE",
 		Short: "Delete for good what is kept of deleted objects",
-		Long: `Delete for good what is kept of deleted objects. The key of the tree goes with it, so nobody reads
-the rest any more. Backups of etcd that were made before have both.`,
+		Long: `Delete for good what is kept of deleted objects. The key of the tree goes with it, so nobody
+reads the rest any more. Backups of etcd that were made before have both.`,
 		Example: `  kubectl weir purge web-5kq2x7wd`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,12 +20,12 @@ import (
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
-const heldHelp = `Show what Weir holds until a person decides. With a name: why, and the plan of what is deleted if
-it proceeds.
+const heldHelp = `Show what Weir holds until a person decides. With a name: why, and the plan of what is deleted
+if it proceeds.
 
---proceed has it deleted. --discard keeps it: references to owners that are gone are removed, and nothing is deleted.
-A decision is about what was held when this command began; what is found later stays held. It is a patch of the
-HeldCollection, which the role weir-decider may do.`
+--proceed has it deleted. --discard keeps it: references to owners that are gone are removed,
+and nothing is deleted. A decision is about what was held when this command began; what is found
+later stays held. It is a patch of the HeldCollection, which the role weir-decider may do.`
 
 // holding is the flags of held.
 type holding struct {

@@ -23,10 +23,10 @@ func historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [TYPE NAME | TYPE/NAME]",
 		Short: "Show what was collected, and because of which object",
-		Long: `Show what a garbage collector has deleted because of which object, in a namespace, in the cluster,
-or because of one object, which may be gone. Weir's controller records it in an Event on that object where
-it collects (--mode replace). Every client that may create Events can write such an Event: the proof of who
-deleted what is the audit log of the API server.`,
+		Long: `Show what a garbage collector has deleted because of which object, in a namespace, in the
+cluster, or because of one object, which may be gone. Weir's controller records it in an Event
+on that object where it collects (--mode replace). Every client that may create Events can write
+such an Event: the proof of who deleted what is the audit log of the API server.`,
 		Example: `  kubectl weir history -n shop
   kubectl weir history deployment web
   kubectl weir history deployment web -A   # those of all namespaces

@@ -33,14 +33,14 @@ func mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Answer an agent's questions: a server of the Model Context Protocol on stdin and stdout",
-		Long: fmt.Sprintf(`Serve plan, why, tree, pending, orphans, history and policies as tools of the Model
-Context Protocol, on stdin and stdout, for an agent that starts this command. Each tool runs the command of
-its name with -o json, with your own rights and these flags; none changes anything in the cluster, and none
-can be given another cluster or a file.
+		Long: fmt.Sprintf(`Serve plan, why, tree, pending, orphans, history and policies as tools of the Model Context
+Protocol, on stdin and stdout, for an agent that starts this command. Each tool runs the command
+of its name with -o json, with your own rights and these flags; none changes anything in the
+cluster, and none can be given another cluster or a file.
 
-An answer has at most %d KiB: "leftOut" counts, for each list, the entries that did not fit. Its first field
-says that everything in it is data, since strangers choose the names and messages in a cluster. To guard
-what an agent does, rather than what it is told, use policies.`, mostReply>>10),
+An answer has at most %d KiB: "leftOut" counts, for each list, the entries that did not fit. Its
+first field says that everything in it is data, since strangers choose the names and messages in
+a cluster. To guard what an agent does, rather than what it is told, use policies.`, mostReply>>10),
 		Example: `  kubectl weir mcp --context staging`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -14,8 +14,8 @@ func pendingCommand() *cobra.Command {
 	return survey(&cobra.Command{
 		Use:   "pending",
 		Short: "Show all that is being deleted, by who has to act",
-		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who has
-to act before it can go. Nothing has to be installed in the cluster.`,
+		Long: `Show all that is being deleted in a namespace or in the cluster, oldest first, grouped by who
+has to act before it can go. Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir pending -A
   kubectl weir pending -n shop`,
 	}, func(ctx context.Context, a *asking, w *insight.World, namespace string) (findings, error) {
@@ -35,9 +35,9 @@ func orphansCommand() *cobra.Command {
 	return survey(&cobra.Command{
 		Use:   "orphans",
 		Short: "Show objects whose owners are gone or cannot be determined, and what a collector does with each",
-		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says, and
-what a garbage collector does with each: delete it, take the reference off, or keep it. Nothing has to be
-installed in the cluster.`,
+		Long: `Show objects with owners that are gone, cannot be resolved, or are not what the reference says,
+and what a garbage collector does with each: delete it, take the reference off, or keep it.
+Nothing has to be installed in the cluster.`,
 		Example: `  kubectl weir orphans -A`,
 	}, func(_ context.Context, _ *asking, w *insight.World, namespace string) (findings, error) {
 		all := w.Orphans()

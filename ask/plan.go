@@ -26,10 +26,10 @@ type planning struct {
 	exitCode bool
 }
 
-const planHelp = `Show what a delete would do, before it is done: what is deleted and in what order, what is
-kept and why, what waits for finalizers and who takes them off. Nothing is changed, and nothing has to be
-installed in the cluster: the objects are listed with your own rights, and what you may not list is said to
-be unknown.
+const planHelp = `Show what a delete would do, before it is done: what is deleted and in what order, what is kept
+and why, what waits for finalizers and who takes them off. Nothing is changed, and nothing has
+to be installed in the cluster: the objects are listed with your own rights, and what you may
+not list is said to be unknown.
 
   ✗  may not be deleted: what a policy says, judged for you
   -  is deleted
@@ -37,7 +37,8 @@ be unknown.
   ~  is kept, and loses its reference to an owner that goes
   ?  is kept because something about its owners cannot be determined
 
-Where Weir's policies are in the cluster, and you may read them, they are judged as at the delete, by you.
+Where Weir's policies are in the cluster, and you may read them, they are judged as at the
+delete, by you.
 
 What follows from finalizers is shown as if they came off in the end.
 

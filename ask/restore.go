@@ -21,10 +21,10 @@ import (
 	"github.com/weir-dev/weir/controller/words"
 )
 
-const restoreHelp = `Make deleted objects again, with all that was deleted with them: in an order in which
-owners come first, and with references to the owners as they are now. kubectl weir deleted lists the trees
-that can be restored. It is done with your own rights: you need those to create each object, and to read the
-archive's key.
+const restoreHelp = `Make deleted objects again, with all that was deleted with them: in an order in which owners
+come first, and with references to the owners as they are now. kubectl weir deleted lists the
+trees that can be restored. It is done with your own rights: you need those to create each
+object, and to read the archive's key.
 
   +  is made again
   ~  is made again without a reference to an owner that is gone, or is there and is changed
@@ -33,8 +33,8 @@ archive's key.
   ?  is not made: the object that has its name could not be read
   =  is there, or is left to what makes it: ReplicaSets, Pods, EndpointSlices, what has finished
 
-A restore that was stopped is begun again with the same command, and does the rest. Objects of others stay
-as they are, unless --replace is given.`
+A restore that was stopped is begun again with the same command, and does the rest. Objects of
+others stay as they are, unless --replace is given.`
 
 // restoring is the flags of restore.
 type restoring struct {

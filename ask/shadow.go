@@ -35,13 +35,13 @@ cluster's own collector carried out, how much later, and names each difference: 
 have deleted or changed and the cluster did not, and what was deleted although Weir would have
 kept it.
 
-It asks a weir at an address of this machine, without credentials. Forward a port of the cluster's
-controller first, or run weir controller --mode shadow here.
+It asks a weir at an address of this machine, without credentials. Forward a port of the
+cluster's controller first, or run weir controller --mode shadow here.
 
 With --gate it fails unless Weir has compared for that long, sees all kinds, and found no
-difference. Differences on purpose that release or keep an object do not count. Those that delete
-one do, because replace mode deletes those objects: the gate names these differences, and --accept
-NAME accepts all of that name.`,
+difference. Differences on purpose that release or keep an object do not count. Those that
+delete one do, because replace mode deletes those objects: the gate names these differences, and
+--accept NAME accepts all of that name.`,
 		Example: `  kubectl -n weir-system port-forward deployment/weir-controller 8089
   kubectl weir shadow --gate 24h`,
 		Args: cobra.NoArgs,

@@ -18,9 +18,10 @@ func treeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree (TYPE NAME | TYPE/NAME)",
 		Short: "Show who owns an object, and what it owns",
-		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with what
-is being deleted, what holds it and what blocks its owner. Of a namespace it also shows what is in it, of a
-definition its objects: without ages, unless with --full. Nothing has to be installed in the cluster.
+		Long: `Show who owns an object, and what it owns: its owners above it and its dependents below, with
+what is being deleted, what holds it and what blocks its owner. Of a namespace it also shows
+what is in it, of a definition its objects: without ages, unless with --full. Nothing has to be
+installed in the cluster.
 
   ▶  the object
   !  is being deleted

@@ -19,11 +19,11 @@ func uiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a page that answers all of this",
-		Long: `Serve a page on this machine that shows what the delete of an object does, why something does not
-go, what is being deleted, and what was. It runs these commands with your own rights, and runs those of the
-view that you look at again, about every ten seconds. It changes nothing, and loads nothing from anywhere
-else. Whoever has the address that is printed may see what you may see; it is another one at each start, and
-works on this machine only. Ctrl-C ends it.`,
+		Long: `Serve a page on this machine that shows what the delete of an object does, why something does
+not go, what is being deleted, and what was. It runs these commands with your own rights, and
+runs those of the view that you look at again, about every ten seconds. It changes nothing, and
+loads nothing from anywhere else. Whoever has the address that is printed may see what you may
+see; it is another one at each start, and works on this machine only. Ctrl-C ends it.`,
 		Example: `  kubectl weir ui
   kubectl weir ui -n shop       # this namespace only, for who may not list others
   kubectl weir ui --port 8000`,

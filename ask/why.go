@@ -17,9 +17,9 @@ func whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why (TYPE NAME | TYPE/NAME)",
 		Short: "Say why an object is there, why it does not go, and who has to act",
-		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence, and
-which command shows more. The answer names the evidence as it was found, which proves no more than it says.
-Nothing has to be installed in the cluster.
+		Long: `Say why an object exists, or still exists: what it waits for, who has to act, on what evidence,
+and which command shows more. The answer names the evidence as it was found, which proves no
+more than it says. Nothing has to be installed in the cluster.
 
 For an object that is gone it says what Weir has recorded of its deletion (see history).`,
 		Example: `  kubectl weir why namespace shop

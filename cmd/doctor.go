@@ -30,10 +30,10 @@ func doctorCommand() *cobra.Command {
 		Short: "Say whether Weir fits the collectors of a cluster, and whether the API server asks its webhook",
 		Long: `Say whether Weir fits the collectors of a cluster, and whether the API server asks its webhook:
 which garbage collector and namespace controller work, which admission policies and webhooks of
-others let only these through by name, and whether a dry-run delete of the Lease weir-canary comes
-back refused by the webhook. It can be run before Weir is installed, and when something is wrong.
-It changes nothing.
-With --webhook it only finds out whether the API server asks the webhook, which helm test does.
+others let only these through by name, and whether a dry-run delete of the Lease weir-canary
+comes back refused by the webhook. It can be run before Weir is installed, and when something is
+wrong. It changes nothing. With --webhook it only finds out whether the API server asks the
+webhook, which helm test does.
 
 It fails if there is a problem. What cannot be read is reported as unknown, and is no problem.`,
 		Example: `  weir doctor

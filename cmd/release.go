@@ -33,15 +33,15 @@ func releaseCommand() *cobra.Command {
 		Short: "Remove weir's finalizer from all objects, to uninstall weir or to run without it",
 		Long: `Remove weir's finalizer from all objects, to uninstall weir or to run without it: first delete
 weir's ValidatingAdmissionPolicies and its webhook configurations, then remove the finalizer
-weir.dev/propagation, and with it the annotation weir.dev/armed-at, from each object of each kind.
-Requests that came before may still store the finalizer, so all objects are looked at once more
-35 s after the webhook configurations were deleted. An object that is being deleted and waits
-for weir then waits for its other finalizers only. Last, delete the Leases and ConfigMaps in
-which the controller keeps its state. Nothing else is changed, and policies stay.
+weir.dev/propagation, and with it the annotation weir.dev/armed-at, from each object of each
+kind. Requests that came before may still store the finalizer, so all objects are looked at once
+more 35 s after the webhook configurations were deleted. An object that is being deleted and
+waits for weir then waits for its other finalizers only. Last, delete the Leases and ConfigMaps
+in which the controller keeps its state. Nothing else is changed, and policies stay.
 
-It can be interrupted and run again at any time. It refuses to begin while a controller holds its
-Lease, because that would put the finalizer back. A controller that runs without leader election is
-not noticed: stop it first.
+It can be interrupted and run again at any time. It refuses to begin while a controller holds
+its Lease, because that would put the finalizer back. A controller that runs without leader
+election is not noticed: stop it first.
 
 It fails if anything could not be released or looked at, and names it.`,
 		Example: `  weir release --dry-run

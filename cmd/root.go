@@ -44,8 +44,8 @@ func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
 		Short: "Decides what is deleted with an object of a Kubernetes cluster, and deletes it",
-		Long: `Weir collects garbage in a Kubernetes cluster: it holds the ownership graph of all objects, deletes
-objects that have no owner any more, and honours foreground and orphan deletion.`,
+		Long: `Weir collects garbage in a Kubernetes cluster: it holds the ownership graph of all objects,
+deletes objects that have no owner any more, and honours foreground and orphan deletion.`,
 		SilenceUsage: true,
 	}
 	root.AddCommand(controllerCommand(), webhookCommand(), upCommand(), releaseCommand(), doctorCommand(),

@@ -55,8 +55,7 @@ type Options struct {
 	Companion bool
 	// Shadow sends no request that changes anything. What Weir would collect is compared with what
 	// others do. What they have not done after ShadowLate (shadow.DefaultLate if 0) is a difference.
-	// Namespaces, Companion, Policies, Webhooks and Canary have no
-	// effect.
+	// Namespaces, Companion, Policies, Webhooks and Canary have no effect.
 	Shadow     bool
 	ShadowLate time.Duration
 	// Home is the namespace that Weir runs in; empty if it is in none. In replace mode it is not
