@@ -74,15 +74,20 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 
 	// It bears on nothing, and comes again when a user deletes it or makes it useless.
 	configs := w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	again := func(what string) {
+		t.Helper()
+		w.until("there is another canary where one was "+what, func(context.Context) (bool, error) { return w.canary().UID != canary.UID, nil })
+		canary = w.canary()
+	}
 	if _, err := configs.Patch(t.Context(), collectorCanary, "application/merge-patch+json",
-		[]byte(`{"metadata":{"ownerReferences":null,"finalizers":["example.com/hold"]}}`), metav1.PatchOptions{}); err != nil {
+		[]byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.until("there is another canary", func(context.Context) (bool, error) { return w.canary().UID != canary.UID, nil })
+	again("changed")
 	if err := configs.Delete(t.Context(), collectorCanary, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitSaid(w.weir, "the next one stands")
+	again("deleted")
 
 	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
 		t.Fatal(err)
