@@ -62,7 +62,7 @@ func (w *World) orphan(v *graph.View) (Orphan, bool) {
 	a := w.Graph.Decide(v.UID)
 	o := Orphan{Object: objectOf(v), Why: a.Why}
 	switch {
-	case a.Verb == graph.Delete && !a.Awaited:
+	case a.Verb == graph.Delete && a.AwaitedBy == nil:
 		o.Fate = "delete"
 	case a.Verb == graph.Release:
 		o.Fate = "release"

@@ -179,7 +179,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	if !w.Beside {
 		w.Reporter.Decided(a)
 	}
-	if a.Verb == graph.Delete && w.Others(a.Object, a.Awaited) {
+	if a.Verb == graph.Delete && w.Others(a.Object, len(a.AwaitedBy) > 0) {
 		w.Log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		w.done(uid)
 		return

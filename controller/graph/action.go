@@ -68,8 +68,7 @@ type Action struct {
 	Claim       Claim                      // Lookup
 	LowPriority bool                       // Lookup: the object is kept whatever the answer is
 	Propagation metav1.DeletionPropagation // Delete
-	Awaited     bool                       // Delete: an owner that is being deleted foreground waits for it
-	AwaitedBy   []Claim                    // Delete: all such owners; to be read live, since they may orphan yet
+	AwaitedBy   []Claim                    // Delete: owners that wait for it; to be read live: they may orphan yet
 	Cause       Claim                      // Delete: the first owner that waits, or else that is gone
 	Inferred    Inference                  // Delete: what it rests on, if no owner was seen to be deleted
 	Dependents  int32                      // Delete: how many references there are to it

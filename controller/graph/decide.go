@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,46 +22,52 @@ func (g *Graph) Decide(uid types.UID) Action {
 	return a
 }
 
-// decide returns the row of the table that applies, with the names that a request needs, and with two
+// decide returns the row of the table that applies, with all that a request needs, and with two
 // limits. While everything is listed again only lookups are made. An object with references that are
 // not followed is kept, and its references are not written, since not all of them are known.
 func (g *Graph) decide(id uint32) Action {
-	a, cause := g.row(id)
+	a := g.row(id)
 	if more := g.unfollowed[id]; more > 0 && a.Verb >= Lookup && a.Verb <= Unblock {
-		a, cause = Action{
+		a = Action{
 			Why: fmt.Sprintf("kept: it has %d owner references, and no more than %d are followed",
 				MostOwners+more, MostOwners),
 			Unresolvable: TooManyOwners,
-		}, 0
+		}
 	}
 	if g.rewound != "" && a.Verb > Lookup {
-		a, cause = Action{
+		a = Action{
 			Verb: Wait,
 			Why:  fmt.Sprintf("every kind is being listed again (%s), then: %s", g.rewound, a.Why),
-		}, 0
+		}
 	}
-	if n := g.nodes.at(id); n.flags != 0 || len(n.owners) > 0 {
+	n := g.nodes.at(id)
+	if n.flags != 0 || len(n.owners) > 0 {
 		a.Object = g.refOf(id)
 	}
-	if cause != 0 {
-		a.Cause = g.claimValue(cause)
-	}
-	if a.Awaited {
-		for _, e := range g.nodes.at(id).owners {
-			if g.claims.at(e.claim).verdict == waiting {
-				a.AwaitedBy = append(a.AwaitedBy, g.claimValue(e.claim))
-			}
-		}
+	if a.Verb == Delete {
+		g.addCauses(n, &a)
 	}
 	return a
 }
 
-// row returns the first row of the table that applies, without names of the object. cause is the
-// claim for which it is deleted; 0 if it is not.
-func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the rows of the table in doc.go
+// addCauses completes the delete of an object whose owners are all gone, or waiting for it.
+func (g *Graph) addCauses(n *node, a *Action) {
+	a.Dependents, a.Inferred = n.dependents, g.inferenceOf(g.causeOfDelete(n))
+	for _, e := range n.owners {
+		if g.claims.at(e.claim).verdict == waiting {
+			a.AwaitedBy = append(a.AwaitedBy, g.claimValue(e.claim))
+		}
+	}
+	if a.Cause = g.claimValue(n.owners[0].claim); len(a.AwaitedBy) > 0 {
+		a.Cause = a.AwaitedBy[0]
+	}
+}
+
+// row returns the first row of the table that applies, without names of the object.
+func (g *Graph) row(id uint32) (a Action) { //nolint:funlen // the rows of the table in doc.go
 	n := g.nodes.at(id)
 	if n.flags == 0 && len(n.owners) == 0 {
-		return Action{Why: "no owners"}, 0
+		return Action{Why: "no owners"}
 	}
 	t := g.tally(n)
 	switch {
@@ -142,24 +147,14 @@ func (g *Graph) row(id uint32) (a Action, cause uint32) { //nolint:funlen // the
 			g.unblock(n, members, &a)
 			break
 		}
-		cause = g.collect(n, metav1.DeletePropagationForeground, &a)
+		a.Verb, a.Propagation = Delete, metav1.DeletePropagationForeground
 		a.Why = fmt.Sprintf("owner is being deleted foreground: %s; has dependents of its own", g.names(n, waiting))
 
 	default:
-		cause = g.collect(n, g.propagation(n), &a)
+		a.Verb, a.Propagation = Delete, g.propagation(n)
 		a.Why = g.whyDelete(n)
 	}
-	return a, cause
-}
-
-// collect makes an action the delete of an object whose owners are all gone, or waiting for it. It
-// returns the claim that is named as the cause.
-func (g *Graph) collect(n *node, propagation metav1.DeletionPropagation, a *Action) (cause uint32) {
-	a.Verb, a.Propagation, a.Dependents = Delete, propagation, n.dependents
-	on := g.first(n, waiting)
-	a.Awaited = on != 0
-	a.Inferred = g.inference(n)
-	return cmp.Or(on, g.first(n, absent))
+	return a
 }
 
 // look makes an action the lookup of the first unknown owner.

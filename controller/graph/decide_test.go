@@ -351,9 +351,9 @@ func (st *stage) try(s situation, r row) string {
 		want.Verb, want.Owners = graph.Unblock, stay("")
 		want.Owners[strings.IndexByte(class, 'W')].BlockOwnerDeletion = new(bool)
 	case "foreground":
-		want.Verb, want.Propagation, want.Awaited = graph.Delete, metav1.DeletePropagationForeground, true
+		want.Verb, want.Propagation = graph.Delete, metav1.DeletePropagationForeground
 	case "delete":
-		want.Verb, want.Awaited = graph.Delete, s.counts[strings.IndexByte(classes, 'W')] > 0
+		want.Verb = graph.Delete
 		want.Propagation = map[string]metav1.DeletionPropagation{
 			"":                               metav1.DeletePropagationBackground,
 			metav1.FinalizerOrphanDependents: metav1.DeletePropagationOrphan,

@@ -83,12 +83,9 @@ func (g *Graph) causeOfDelete(n *node) (found cause) {
 	return found
 }
 
-// inference returns what the delete of an object rests on.
-func (g *Graph) inference(n *node) Inference { return g.inferenceOf(g.causeOfDelete(n)) }
-
 // isOf reports whether the delete of an object rests on an inference about owners of a kind.
 func (g *Graph) isOf(n *node, owners schema.GroupResource) bool {
-	i := g.inference(n)
+	i := g.inferenceOf(g.causeOfDelete(n))
 	return i.Conclusion != Asked && i.Owners == owners
 }
 

@@ -258,11 +258,11 @@ func (m *model) row(o *mObject) graph.Action {
 		if members := m.cycle(o); len(members) > 0 {
 			return unblock(members)
 		}
-		a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationForeground, true
+		a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationForeground
 		a.Inferred = m.inference(o)
 		return a
 	}
-	a.Verb, a.Propagation, a.Awaited = graph.Delete, metav1.DeletePropagationBackground, n["W"] > 0
+	a.Verb, a.Propagation = graph.Delete, metav1.DeletePropagationBackground
 	a.Inferred = m.inference(o)
 	if slices.Contains(o.Finalizers, metav1.FinalizerDeleteDependents) {
 		a.Propagation = metav1.DeletePropagationForeground
