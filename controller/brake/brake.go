@@ -133,8 +133,14 @@ func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) Load {
 	for _, f := range load.Weight {
 		load.Sizes[f.Kind] = g.Objects(f.Kind)
 	}
-	if around {
-		load.Others = g.Suspects(a.Inferred.Owners, l.Most+1)
+	for next := uint32(0); around; around = next != 0 && len(load.Others) <= l.Most {
+		var found []graph.Inferred
+		found, _, next = g.InferredFrom(a.Inferred.Owners, next)
+		for _, o := range found {
+			if !o.Inherited {
+				load.Others = append(load.Others, o.Ref)
+			}
+		}
 	}
 	for _, o := range load.Others {
 		load.Sizes[o.Kind] = g.Objects(o.Kind)

@@ -108,7 +108,7 @@ func (b *Brake) findRequested(kind schema.GroupResource, f *findings) {
 		}
 		f.counted[r.UID] = r.counted
 		limits[fmt.Sprintf("DeletionPolicy %q allows %d for each", r.by, r.most)] = struct{}{}
-		f.take(graph.Inferred{Ref: v.Ref, Version: v.Version,
+		f.take(graph.Inferred{Ref: v.Ref,
 			Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d",
 				words.Count(r.goes, "object", "objects"), r.by, r.most)})
 	}

@@ -206,9 +206,7 @@ func (g *Graph) Objects(kind schema.GroupResource) int { return g.slots[g.slotID
 type Inferred struct {
 	Ref
 	Inference
-	Owner   Claim
-	Version string // in which the object is read
-	Why     string
+	Why string
 }
 
 // InferredFrom returns garbage whose delete rests on an inference about owners of a kind. The
@@ -237,43 +235,15 @@ func (g *Graph) InferredFrom(of schema.GroupResource, from uint32) (all []Inferr
 		for _, d := range c.dependents {
 			looked++
 			n := g.nodes.at(d.node)
-			if g.first(n, absent, waiting) != id {
-				continue // told with another reference
-			}
-			if !g.isOf(n, of) {
+			if g.first(n, absent, waiting) != id || !g.isOf(n, of) { // the first tells of it
 				continue
 			}
 			if a := g.decide(d.node); a.Verb == Delete {
-				all = append(all, Inferred{a.Object, a.Inferred, a.Cause, g.slots[n.slot].Version, a.Why})
+				all = append(all, Inferred{a.Object, a.Inferred, a.Why})
 			}
 		}
 	}
 	return all, open, 0
-}
-
-// Suspects returns up to most objects that are to be deleted by an inference about owners of a kind
-// that they do not inherit. The order is undefined, and only Kind and UID are set. It visits every
-// claim.
-func (g *Graph) Suspects(of schema.GroupResource, most int) (all []Ref) {
-	for id := uint32(1); id < g.claims.next; id++ {
-		c := g.claims.at(id)
-		if c.entry == 0 || c.verdict != absent {
-			continue
-		}
-		for _, d := range c.dependents {
-			if len(all) >= most {
-				return all
-			}
-			n := g.nodes.at(d.node)
-			if g.causeOfDelete(n)&inherited != 0 || g.first(n, absent) != id || !g.isOf(n, of) {
-				continue
-			}
-			if g.decide(d.node).Verb == Delete {
-				all = append(all, Ref{Kind: g.slots[n.slot].GroupResource(), UID: g.uidOf(n.entry)})
-			}
-		}
-	}
-	return all
 }
 
 // open reports whether a lookup may yet find an owner absent, and a dependent to be garbage for
