@@ -41,7 +41,7 @@ func TestWhyAndPlanAgree(t *testing.T) {
 	told := map[string]int{}
 	try := func(t *testing.T, rng *rand.Rand) {
 		w := settled(rng)
-		for _, uid := range w.Graph.UIDs() {
+		for _, uid := range script.UIDs(w.Graph) {
 			v, _ := w.Graph.Find(uid)
 			owners := ownersThere(w, uid)
 			if v.Deleting || slices.Contains(owners, uid) {
@@ -91,7 +91,7 @@ func TestWhyAndOrphansAgree(t *testing.T) {
 		for _, o := range w.Clone().Orphans() {
 			fates[o.UID] = o.Fate
 		}
-		for _, uid := range w.Graph.UIDs() {
+		for _, uid := range script.UIDs(w.Graph) {
 			v, _ := w.Graph.Find(uid)
 			if v.Deleting {
 				if fates[uid] != "" {
@@ -127,7 +127,7 @@ func TestWhyAndPendingAgree(t *testing.T) {
 				byObject[i.UID] = append(byObject[i.UID], g.Actor)
 			}
 		}
-		for _, uid := range w.Graph.UIDs() {
+		for _, uid := range script.UIDs(w.Graph) {
 			a, _ := w.Clone().Why(uid, Facts{}, noon)
 			var actors []string
 			if a.Deleting {
@@ -149,7 +149,7 @@ func TestWhyAndPendingAgree(t *testing.T) {
 func TestTreeLeavesNothingOut(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := settled(rng)
-		uids := slices.Sorted(slices.Values(w.Graph.UIDs()))
+		uids := slices.Sorted(slices.Values(script.UIDs(w.Graph)))
 		if len(uids) == 0 {
 			return
 		}

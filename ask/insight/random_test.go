@@ -200,7 +200,7 @@ func (c *cluster) work(uid types.UID, a graph.Action) bool {
 // because of what was done here.
 func (c *cluster) settle() {
 	for {
-		todo := c.Graph.UIDs()
+		todo := script.UIDs(c.Graph)
 		slices.Sort(todo)
 		c.rng.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 		if c.rounds && c.round(todo) || !c.rounds && slices.ContainsFunc(todo, func(uid types.UID) bool { return c.work(uid, c.Graph.Decide(uid)) }) {
@@ -234,7 +234,7 @@ func settled(rng *rand.Rand) *World {
 func TestPlanIsWhatACollectorDoes(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		w := settled(rng)
-		uids := w.Graph.UIDs()
+		uids := script.UIDs(w.Graph)
 		if len(uids) == 0 {
 			return
 		}
@@ -270,7 +270,7 @@ func TestPlanIsWhatACollectorDoes(t *testing.T) {
 		if t.Failed() {
 			t.Logf("before:\n%s\nplan:\n%s\nplayed:\n%s", script.Dump(w.Graph), drawnPlan(t, p), script.Dump(c.Graph))
 		}
-		for _, uid := range planned.Graph.UIDs() {
+		for _, uid := range script.UIDs(planned.Graph) {
 			if a := planned.Graph.Decide(uid); a.Request() {
 				t.Errorf("%s is to be done about %s when the plan has ended", a.Verb, uid)
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // served is discovery of kinds that a test changes.
@@ -223,8 +224,8 @@ func TestLongListsAreReadPageByPage(t *testing.T) {
 				return c.pages(n, next)
 			})
 			w := r.read("")
-			if n != c.asked || len(w.Graph.UIDs()) != c.known {
-				t.Errorf("%d requests, %d objects; want %d, %d", n, len(w.Graph.UIDs()), c.asked, c.known)
+			if n != c.asked || len(script.UIDs(w.Graph)) != c.known {
+				t.Errorf("%d requests, %d objects; want %d, %d", n, len(script.UIDs(w.Graph)), c.asked, c.known)
 			}
 			if diff := cmp.Diff(c.unread, unread(w)); diff != "" {
 				t.Errorf("not read (-want +got):\n%s", diff)

@@ -1,9 +1,7 @@
 package graph
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,26 +107,6 @@ func sameReference(a, b metav1.OwnerReference) bool {
 		bitsOf(&a) == bitsOf(&b)
 }
 
-func (a Action) String() string {
-	var b strings.Builder
-	b.WriteString(a.Verb.String())
-	switch a.Verb {
-	case Lookup:
-		fmt.Fprintf(&b, " at %s %s", a.Claim.Kind, nsName(a.Claim.place(), a.Claim.Name))
-		if a.LowPriority {
-			b.WriteString(", at low priority")
-		}
-	case Delete:
-		fmt.Fprintf(&b, " %s", strings.ToLower(string(a.Propagation)))
-	case Unfinalize:
-		fmt.Fprintf(&b, " %s", a.Finalizer)
-	}
-	if a.Why != "" {
-		b.WriteString(": " + a.Why)
-	}
-	return b.String()
-}
-
 // Unresolvable is why a reference cannot be resolved: what a user has to repair.
 type Unresolvable uint8
 
@@ -141,13 +119,6 @@ const (
 	Unreadable                 // the owner cannot be read: forbidden, or its API does not answer
 	TooManyOwners              // the object has more owner references than are followed
 )
-
-var unresolvableNames = [...]string{
-	"", "unserved-kind", "ambiguous-kind", "namespaced-owner-of-cluster-scoped-object", "unreadable-owner",
-	"too-many-owners",
-}
-
-func (t Unresolvable) String() string { return unresolvableNames[t] }
 
 // String returns the owner as people name it.
 func (c Claim) String() string { return words.Printable(c.Kind) + " " + nsName(c.place(), c.Name) }

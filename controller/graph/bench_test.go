@@ -162,7 +162,7 @@ func BenchmarkChurn(b *testing.B) {
 // BenchmarkDecide asks about every object of a million, in the order in which they came.
 func BenchmarkDecide(b *testing.B) {
 	g := bigGraph()
-	uids := g.UIDs()
+	uids := script.UIDs(g)
 	runtime.GC()
 	for i := 0; b.Loop(); i++ {
 		g.Decide(uids[i%len(uids)])

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/copied"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // TestTenThousandReferencesOnOneObject takes them all through: present, gone, found by a look, and
@@ -79,7 +81,7 @@ func TestObjectWithMoreOwnersThanAreFollowed(t *testing.T) {
 		a.Why != "kept: it has 30000 owner references, and no more than 256 are followed" {
 		t.Errorf("%d claims: %s", claims, a)
 	}
-	if !g.Shows(graph.ObjectOf(podKind, m)) || g.Clone().Decide("many").Why != g.Decide("many").Why {
+	if !g.Shows(graph.ObjectOf(podKind, m)) || copied.Of(g).Decide("many").Why != g.Decide("many").Why {
 		t.Error("the graph has another object, or its clone does")
 	}
 	for i := range graph.MostOwners {
@@ -217,7 +219,7 @@ func TestManyOwnersThatOnlyLookupsFindAreAskedAboutSlowly(t *testing.T) {
 				g.Apply(graph.LookupAnswered{Claim: a.Claim, Answer: c.answer, Reason: "it is the test's wish"})
 				return true
 			}
-			for _, uid := range g.UIDs() {
+			for _, uid := range script.UIDs(g) {
 				if !look(uid) {
 					t.Fatalf("%s is not to be looked at: %s", uid, g.Decide(uid))
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	shown "github.com/weir-dev/weir/controller/words"
+	"github.com/weir-dev/weir/internal/testkit/copied"
 	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
@@ -46,7 +47,7 @@ func (h *history) each(ev graph.Event) []types.UID {
 	original, was := h.Graph, ""
 	if cloned := h.events%40 == 20; cloned {
 		was = script.Dump(original)
-		h.Graph = original.Clone() // which takes its place: all that comes is held against the model
+		h.Graph = copied.Of(original) // which takes its place: all that comes is held against the model
 	}
 	dirty := h.Graph.Apply(ev)
 	h.model.apply(ev)
@@ -68,7 +69,7 @@ func (h *history) whatIsBroken(dirty []types.UID) string {
 	if err := h.Graph.Check(); err != nil {
 		return "invariant: " + err.Error()
 	}
-	uids := h.Graph.UIDs()
+	uids := script.UIDs(h.Graph)
 	sorted := slices.Sorted(slices.Values(dirty))
 	if len(slices.Compact(sorted)) != len(dirty) {
 		return fmt.Sprintf("dirty more than once: %q", dirty)

@@ -97,8 +97,6 @@ func (s *slot) incomplete() bool {
 // typeKey is what an owner reference says about the kind of the owner.
 type typeKey struct{ apiVersion, kind string }
 
-func (k typeKey) String() string { return k.kind + "." + k.apiVersion }
-
 // typeInfo is what a typeKey resolves to. It keeps its slot when the whole kind is not served any
 // more, so that deletions still on their way from the watch are understood. A version that ends
 // while its kind goes on resolves to nothing, as in a process that starts now.

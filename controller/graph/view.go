@@ -66,15 +66,6 @@ func (g *Graph) view(id uint32) View {
 	}
 }
 
-// UIDs returns the uid of every object.
-func (g *Graph) UIDs() []types.UID {
-	uids := make([]types.UID, 0, g.nodes.used)
-	for _, n := range g.all() {
-		uids = append(uids, g.uidOf(n.entry))
-	}
-	return uids
-}
-
 // Pending returns up to n uids of objects that need a request or a report: a new leader begins with
 // these. The cursor starts at 0, and the next one is 0 at the end. One call looks at a bounded part
 // of the graph.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -21,6 +23,16 @@ func Dump(g *graph.Graph) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// UIDs returns the uid of every object.
+func UIDs(g *graph.Graph) []types.UID {
+	views, _ := g.Views(0, g.Stats().Objects)
+	uids := make([]types.UID, 0, len(views))
+	for _, v := range views {
+		uids = append(uids, v.UID)
+	}
+	return uids
 }
 
 func dumped(v graph.View) string {

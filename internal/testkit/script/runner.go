@@ -114,9 +114,29 @@ func (r *Runner) decisions(uids []types.UID) string {
 	return b.String()
 }
 
+var unresolvable = map[graph.Unresolvable]string{
+	graph.UnservedKind: "unserved-kind", graph.AmbiguousKind: "ambiguous-kind",
+	graph.Misplaced:  "namespaced-owner-of-cluster-scoped-object",
+	graph.Unreadable: "unreadable-owner", graph.TooManyOwners: "too-many-owners",
+}
+
 // Decision writes all of an action that a reader wants to know.
 func Decision(a graph.Action) string {
-	s := a.String()
+	s := a.Verb.String()
+	switch a.Verb {
+	case graph.Lookup:
+		s += " at " + a.Claim.String()
+		if a.LowPriority {
+			s += ", at low priority"
+		}
+	case graph.Delete:
+		s += " " + strings.ToLower(string(a.Propagation))
+	case graph.Unfinalize:
+		s += " " + a.Finalizer
+	}
+	if a.Why != "" {
+		s += ": " + a.Why
+	}
 	switch a.Verb {
 	case graph.Release, graph.Unblock:
 		s += "; owners=" + Owners(a.Owners)
@@ -127,7 +147,7 @@ func Decision(a graph.Action) string {
 		s += "; inferred: " + a.Inferred.String()
 	}
 	if a.Unresolvable != graph.Resolvable {
-		s += " [" + a.Unresolvable.String() + "]"
+		s += " [" + unresolvable[a.Unresolvable] + "]"
 	}
 	return s
 }
@@ -153,14 +173,14 @@ func (r *Runner) send(words []string) (string, error) {
 	}
 	a := r.Graph.Decide(uid)
 	if !a.Request() || a.Verb == graph.Lookup {
-		return "", fmt.Errorf("%s is not to be written: %s", uid, a)
+		return "", fmt.Errorf("%s is not to be written: %s", uid, Decision(a))
 	}
 	r.sent[label] = a
 	return r.decisions([]types.UID{uid}), nil
 }
 
 func (r *Runner) decide(words []string) (string, error) {
-	uids := r.Graph.UIDs()
+	uids := UIDs(r.Graph)
 	if len(words) > 0 {
 		uids = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // ours is the finalizer that holds objects until policies were asked how their deletion goes on.
@@ -34,7 +35,7 @@ func (w *cluster) revise() {
 
 // askAll is for a new leader, and for new policies.
 func (c *collector) askAll() {
-	for _, uid := range c.graph.UIDs() {
+	for _, uid := range script.UIDs(c.graph) {
 		if v, ok := c.graph.Find(uid); ok {
 			c.ask(&object{Object: graph.Object{UID: uid, Kind: v.Kind, Finalizers: v.Finalizers, Deleting: v.Deleting}})
 		}

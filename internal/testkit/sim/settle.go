@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/internal/testkit/script"
 )
 
 // Bounds of settling: rounds of the clock, steps within one, and what a request may cost.
@@ -65,7 +66,7 @@ func (w *cluster) compare() error {
 	for found := true; found; {
 		found = false
 		for _, c := range []*collector{w.leader, w.follower} {
-			for _, uid := range c.graph.UIDs() {
+			for _, uid := range script.UIDs(c.graph) {
 				v, ok := c.graph.Find(uid)
 				if !ok || w.server.kind(v.Kind).objects[uid] != nil {
 					continue

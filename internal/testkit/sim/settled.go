@@ -99,7 +99,7 @@ func (w *cluster) stuck(o *object, seen map[*object]bool) bool {
 // idle tells what the leader would still do about an object that is not in its queue: a decision
 // that changed and was not told.
 func (w *cluster) idle() error {
-	for _, uid := range w.leader.graph.UIDs() {
+	for _, uid := range script.UIDs(w.leader.graph) {
 		if a := w.leader.graph.Decide(uid); a.Request() && w.leader.queue[uid] == nil {
 			return fmt.Errorf("%s is not queued, and there is something to do about it: %s", uid, a)
 		}
