@@ -126,15 +126,20 @@ func TestFactsFindWhatWouldBeDeleted(t *testing.T) {
 	both := only(fixture.Pods, fixture.ReplicaSets)
 	for name, c := range map[string]struct {
 		search policies.Search
-		want   int
+		want   []schema.GroupVersionKind
 	}{
-		"a namespace":         {policies.Search{Namespace: "shop"}, 2},
-		"another":             {policies.Search{Namespace: "nowhere"}, 0},
-		"a definition":        {policies.Search{Instances: fixture.ReplicaSets}, 1},
-		"one without objects": {policies.Search{Instances: fixture.Gadgets}, 0},
+		"a namespace":         {policies.Search{Namespace: "shop"}, []schema.GroupVersionKind{a.Kind, web1.Kind}},
+		"another":             {policies.Search{Namespace: "nowhere"}, nil},
+		"a definition":        {policies.Search{Instances: fixture.ReplicaSets}, []schema.GroupVersionKind{web1.Kind}},
+		"one without objects": {policies.Search{Instances: fixture.Gadgets}, nil},
 	} {
-		if kinds, complete := f.Holds(c.search, both); len(kinds) != c.want || !complete {
-			t.Errorf("%s holds %v, all of it %t", name, kinds, complete)
+		kinds, complete := f.Holds(c.search, both)
+		var got []schema.GroupVersionKind
+		for _, k := range kinds {
+			got = append(got, k.Kind)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || !complete {
+			t.Errorf("%s holds (-want +got), all of it %t:\n%s", name, complete, diff)
 		}
 	}
 	silent := knowing([]string{"x.io/v1"}, shop()...).Facts()

@@ -32,7 +32,7 @@ func (g *Graph) Goes(s Search) (all []Ref, complete bool) {
 		f.addContents(g.nodes.at(id))
 		all = append(all, g.refOf(id))
 	}
-	return all, f.play(s)
+	return all, f.play()
 }
 
 // Cascade counts what would also be deleted with a Search: every object that depends on it and has
@@ -61,38 +61,59 @@ func (g *Graph) Cascade(s Search, most int) (all []Counted, known, cut bool) {
 	if alone {
 		f.namespace = g.nodes.at(root).namespace
 	}
-	known = f.play(s)
+	known = f.play()
 	return f.sorted(), known && !f.spent(), f.spent()
 }
 
 // simulate returns a deletion that has not begun.
 func (g *Graph) simulate(s Search, most int) *cascade {
-	return &cascade{
-		g: g, root: g.find(s.UID), kept: s.Kept, most: most, keeps: map[uint32]bool{}, left: map[uint32]int32{},
+	f := &cascade{Search: s, g: g, root: g.find(s.UID), most: most, left: map[uint32]int32{}}
+	f.keeps = g.perKind(s.Kept)
+	return f
+}
+
+// perKind returns what f says of the kind of a slot, and asks it only once for each.
+func (g *Graph) perKind(f func(schema.GroupResource) bool) func(slot uint32) bool {
+	if f == nil {
+		return func(uint32) bool { return false }
+	}
+	return once(func(slot uint32) bool { return f(g.slots[slot].GroupResource()) })
+}
+
+// once returns f, but calls it only once for each value.
+func once(f func(uint32) bool) func(uint32) bool {
+	said := map[uint32]bool{}
+	return func(v uint32) bool {
+		yes, known := said[v]
+		if !known {
+			yes = f(v)
+			said[v] = yes
+		}
+		return yes
 	}
 }
 
-// play marks as deleted what a Search says, and all that goes with it. known is false if there may
+// play marks as deleted what the Search says, and all that goes with it. known is false if there may
 // be more: a kind is not listed yet, or the object is not in the graph and something depends on it.
-func (f *cascade) play(s Search) (known bool) {
-	onlyNamespaced := f.beginRoot()
-	if !s.Instances.Empty() {
-		f.instances(s.Instances)
+func (f *cascade) play() (known bool) {
+	onlyNamespaced := f.Namespace == "" && f.Instances.Empty()
+	for id, n := range f.g.nodesOf(f.root) {
+		onlyNamespaced = onlyNamespaced && f.g.slots[n.slot].Namespaced
+		f.begin(id)
 	}
-	if s.Namespace != "" {
-		f.content(s.Namespace)
-	}
+	f.instances(f.Instances)
+	f.content(f.Namespace)
 	f.run()
-	return f.g.knows(f.root, onlyNamespaced && s.Namespace == "" && s.Instances.Empty())
+	return f.g.knows(f.root, onlyNamespaced)
 }
 
 // cascade is a simulated deletion, as far as it has come.
 type cascade struct {
+	Search
 	g         *Graph
-	root      uint32 // entry of the deleted object: its own dependents of kept kinds stay
-	namespace uint32 // of what is deleted
-	kept      func(schema.GroupResource) bool
-	keeps     map[uint32]bool     // by slot: what kept said
+	root      uint32              // entry of the deleted object: its own dependents of kept kinds stay
+	namespace uint32              // of what is deleted
+	keeps     func(uint32) bool   // whether the kind of a slot is kept
 	left      map[uint32]int32    // by node that lost an owner: references that still keep it; 0: it is deleted, too
 	counted   map[uint32]*Counted // nil: nothing is counted
 	found     func(id uint32)     // called with each node that goes; may be nil
@@ -143,7 +164,7 @@ func (f *cascade) drop(owner uint32) {
 func (f *cascade) lose(id uint32, c *claim) {
 	n := f.g.nodes.at(id)
 	left, seen := f.left[id]
-	kept := f.keepsKind(n.slot)
+	kept := f.keeps(n.slot)
 	switch {
 	case seen && left == 0:
 		return
@@ -221,18 +242,6 @@ func (f *cascade) toRoot(n *node) (all int, keep int32) {
 		}
 	}
 	return all, keep
-}
-
-func (f *cascade) keepsKind(slot uint32) bool {
-	if f.kept == nil {
-		return false
-	}
-	yes, known := f.keeps[slot]
-	if !known {
-		yes = f.kept(f.g.slots[slot].GroupResource())
-		f.keeps[slot] = yes
-	}
-	return yes
 }
 
 // countOf returns the count of a kind.

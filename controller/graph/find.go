@@ -85,26 +85,15 @@ func (g *Graph) Incomplete(uid types.UID) string {
 
 // Finalized returns up to n objects that carry a finalizer. The cursor starts at 0, and the next
 // one is 0 at the end. One call looks at a bounded part of the graph.
-func (g *Graph) Finalized(finalizer string, from uint32, n int) ([]View, uint32) {
-	const most = 1 << 16
-	carries := map[uint32]bool{} // by list: there are few different ones
-	var views []View
-	for id := max(from, 1); id < g.nodes.next; id++ {
-		if len(views) == n || id-from >= most {
-			return views, id
-		}
-		v := g.nodes.at(id)
-		if v.entry == 0 || v.finalizers == 0 {
-			continue
-		}
-		yes, known := carries[v.finalizers]
-		if !known {
-			yes = slices.Contains(unpack(g.finalizers.val(v.finalizers)), finalizer)
-			carries[v.finalizers] = yes
-		}
-		if yes {
+func (g *Graph) Finalized(finalizer string, from uint32, n int) (views []View, next uint32) {
+	carries := once(func(list uint32) bool { // there are few different ones
+		return slices.Contains(unpack(g.finalizers.val(list)), finalizer)
+	})
+	next = g.walk(from, 1<<16, func(id uint32, v *node) bool {
+		if v.finalizers != 0 && carries(v.finalizers) {
 			views = append(views, g.view(id))
 		}
-	}
-	return views, 0
+		return len(views) < n
+	})
+	return views, next
 }

@@ -3,7 +3,6 @@ package graph
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -155,15 +154,9 @@ func (g *Graph) weigh(most int, uids []types.UID, show func(*node)) ([]Counted, 
 		show(n)
 	}
 	for _, uid := range uids {
-		for id, n := range g.nodesOf(g.find(uid)) {
-			if _, already := f.left[id]; already {
-				continue
-			}
-			f.left[id] = 0
-			f.count(n)
-			f.found(id)
-			if n.dependents > 0 && g.propagation(n) != metav1.DeletePropagationOrphan {
-				f.begin(id)
+		for id := range g.nodesOf(g.find(uid)) {
+			if !f.gone(id) {
+				f.goes(id)
 			}
 		}
 	}

@@ -69,6 +69,9 @@ type slot struct {
 	hidden map[uint32]struct{}
 }
 
+// Kind returns what is known of a kind; zero of one that was never served or shown.
+func (g *Graph) Kind(kind schema.GroupResource) Resource { return g.slots[g.slotIDs[kind]].Resource }
+
 // Changes returns how often objects of a kind came, went or changed their version. As long as n is
 // the same and followed is true, each is as it was. followed is false while the kind is not synced.
 func (g *Graph) Changes(kind schema.GroupResource) (n uint64, followed bool) {

@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,18 +34,23 @@ type OwnerView struct {
 
 // Views returns up to n objects. The cursor starts at 0, and the next one is 0 at the end. The
 // graph may change between two calls.
-func (g *Graph) Views(from uint32, n int) ([]View, uint32) {
-	var views []View
-	for id := max(from, 1); id < g.nodes.next; id++ {
-		if g.nodes.at(id).entry == 0 {
-			continue
-		}
-		if len(views) == n {
-			return views, id
-		}
+func (g *Graph) Views(from uint32, n int) (views []View, next uint32) {
+	next = g.walk(from, math.MaxUint32, func(id uint32, _ *node) bool {
 		views = append(views, g.view(id))
+		return len(views) < n
+	})
+	return views, next
+}
+
+// walk calls found with the nodes from a cursor on, until it returns false or most places were looked
+// at. It returns the next cursor.
+func (g *Graph) walk(from, most uint32, found func(id uint32, n *node) bool) uint32 {
+	for id := max(from, 1); id < g.nodes.next; id++ {
+		if n := g.nodes.at(id); n.entry != 0 && !found(id, n) || id-from >= most {
+			return id + 1
+		}
 	}
-	return views, 0
+	return 0
 }
 
 func (g *Graph) view(id uint32) View {
@@ -69,22 +75,17 @@ func (g *Graph) view(id uint32) View {
 // Pending returns up to n uids of objects that need a request or a report: a new leader begins with
 // these. The cursor starts at 0, and the next one is 0 at the end. One call looks at a bounded part
 // of the graph.
-func (g *Graph) Pending(from uint32, n int) ([]types.UID, uint32) {
-	const most = 1 << 14
-	var uids []types.UID
-	for id := max(from, 1); id < g.nodes.next; id++ {
-		if len(uids) == n || id-from >= most {
-			return uids, id
-		}
-		v := g.nodes.at(id)
-		if v.entry == 0 || g.quiet(v) {
-			continue
+func (g *Graph) Pending(from uint32, n int) (uids []types.UID, next uint32) {
+	next = g.walk(from, 1<<14, func(id uint32, v *node) bool {
+		if g.quiet(v) {
+			return true
 		}
 		if a := g.decide(id); a.Request() || a.Unresolvable != Resolvable {
 			uids = append(uids, g.uidOf(v.entry))
 		}
-	}
-	return uids, 0
+		return len(uids) < n
+	})
+	return uids, next
 }
 
 // KindStats is how far one kind has been seen.
@@ -154,6 +155,15 @@ func (g *Graph) Shows(o *Object) bool {
 	return n.name == o.Name && g.namespaces.val(n.namespace) == o.Namespace &&
 		n.flags&deleting != 0 == o.Deleting && slices.Equal(g.finalizersOf(n), o.Finalizers) &&
 		g.sameOwners(n.owners, o.Owners) && g.unfollowed[id] == o.Unfollowed
+}
+
+// Still reports whether an action, made some time ago, is still what is to be done about its object
+// as it was read now: the graph shows the object like this, its resourceVersion aside, and decides
+// the same. Both are needed: the watch may have brought, since the decision, what makes it wrong.
+func (g *Graph) Still(a Action, live *Object) bool {
+	now := g.Decide(a.Object.UID)
+	now.Object.ResourceVersion = a.Object.ResourceVersion
+	return now.Same(a) && g.Shows(live)
 }
 
 func (g *Graph) finalizersOf(n *node) []string {

@@ -87,8 +87,11 @@ func Of(read func(func(*graph.Graph))) policies.Facts {
 func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 	facts.Catch = func(uid types.UID, kept, wanted func(schema.GroupResource) bool) (catch policies.Catch) {
 		read(func(g *graph.Graph) {
-			found, complete := g.Catch(uid, kept, wanted, mostOfSome)
-			catch = policies.Catch{Objects: caughtOf(found), Complete: complete}
+			var found []graph.Ref
+			found, catch.Complete = g.Catch(uid, kept, wanted, mostOfSome)
+			for _, f := range found {
+				catch.Objects = append(catch.Objects, caughtOf(g, f))
+			}
 		})
 		return catch
 	}
@@ -96,9 +99,15 @@ func searching(facts *policies.Facts, read func(func(*graph.Graph))) {
 		s policies.Search, wanted func(schema.GroupResource) bool,
 	) (kinds []policies.Caught, complete bool) {
 		read(func(g *graph.Graph) {
-			var found []graph.Caught
-			found, complete = g.Holds(s, wanted)
-			kinds = caughtOf(found)
+			found := make([]graph.Counted, 1)
+			if found[0], complete = g.Instances(s.Instances); s.Instances.Empty() {
+				found, complete = g.Filled(s.Namespace)
+			}
+			for _, f := range found {
+				if f.Count > 0 && wanted(f.Kind) {
+					kinds = append(kinds, caughtOf(g, graph.Ref{Kind: f.Kind}))
+				}
+			}
 		})
 		return kinds, complete
 	}
@@ -115,15 +124,13 @@ func digestOf(uids []types.UID) string {
 	return hex.EncodeToString(hash.Sum(nil)[:10])
 }
 
-func caughtOf(found []graph.Caught) (out []policies.Caught) {
-	for _, f := range found {
-		out = append(out, policies.Caught{
-			Resource:  f.Kind.WithVersion(f.Version),
-			Kind:      schema.GroupVersionKind{Group: f.Kind.Group, Version: f.Version, Kind: f.KindName},
-			Namespace: f.Namespace, Name: f.Name, UID: f.UID,
-		})
+func caughtOf(g *graph.Graph, r graph.Ref) policies.Caught {
+	k := g.Kind(r.Kind)
+	return policies.Caught{
+		Resource:  r.Kind.WithVersion(k.Version),
+		Kind:      schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind},
+		Namespace: r.Namespace, Name: r.Name, UID: r.UID,
 	}
-	return out
 }
 
 func alsoDeletedOf(counted ...graph.Counted) (also policies.AlsoDeleted) {

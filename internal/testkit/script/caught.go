@@ -13,10 +13,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-// caught answers what of some kinds goes with an object, or of which of them a namespace holds
-// something.
+// caught answers what of some kinds goes with an object.
 func (r *Runner) caught(words []string) (string, error) {
-	a, err := newArgs(words, "kept", "wanted", "namespace", "most")
+	a, err := newArgs(words, "kept", "wanted", "most")
 	if err != nil {
 		return "", err
 	}
@@ -24,28 +23,23 @@ func (r *Runner) caught(words []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var found []graph.Caught
-	var complete bool
-	if namespace := a.named["namespace"]; namespace != "" {
-		found, complete = r.Graph.Holds(graph.Search{Namespace: namespace}, wanted)
-	} else {
-		which, err := a.exactly(1)
-		if err != nil {
-			return "", err
-		}
-		kept, err := oneOf(a.named["kept"])
-		if err != nil {
-			return "", err
-		}
-		most, err := strconv.Atoi(cmp.Or(a.named["most"], "1000"))
-		if err != nil {
-			return "", fmt.Errorf("most: %w", err)
-		}
-		found, complete = r.Graph.Catch(types.UID(which[0]), kept, wanted, most)
+	which, err := a.exactly(1)
+	if err != nil {
+		return "", err
 	}
+	kept, err := oneOf(a.named["kept"])
+	if err != nil {
+		return "", err
+	}
+	most, err := strconv.Atoi(cmp.Or(a.named["most"], "1000"))
+	if err != nil {
+		return "", fmt.Errorf("most: %w", err)
+	}
+	found, complete := r.Graph.Catch(types.UID(which[0]), kept, wanted, most)
 	var b strings.Builder
 	for _, c := range found {
-		fmt.Fprintf(&b, "%s uid=%s, a %s in %s\n", c.Ref, c.UID, c.KindName, c.Version)
+		k := r.Graph.Kind(c.Kind)
+		fmt.Fprintf(&b, "%s uid=%s, a %s in %s\n", c, c.UID, k.Kind, k.Version)
 	}
 	return orNothing(&b, complete), nil
 }

@@ -32,7 +32,7 @@
 //	recheck [N]                          N rounds of the clock
 //	drain NAMESPACE [off]                from now on it is told when its inventory changes
 //	inventory NAMESPACE                  what it holds
-//	caught UID|namespace=NAMESPACE wanted=(KIND, …) [kept=(KIND, …)] [most=N]
+//	caught UID wanted=(KIND, …) [kept=(KIND, …)] [most=N]
 //	going [UID] [namespace=NAMESPACE] [instances=KIND] [kept=(KIND, …)]
 //	                                     which objects of some kinds would be deleted, too
 //	cascade [UID] [namespace=NAMESPACE] [instances=KIND] [kept=(KIND, …)] [most=N]

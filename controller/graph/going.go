@@ -2,17 +2,12 @@ package graph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// Caught is an object that goes, or an example of its kind.
-type Caught struct {
-	Ref
-	Version, KindName string // by which it is read
-}
 
 // Catch returns the objects of wanted kinds that go with an object, sorted. The object's own
 // dependents of kept kinds stay. What is being deleted already is left out. Catch looks at no more
@@ -20,39 +15,17 @@ type Caught struct {
 // not listed yet, or the object is not in the graph and something depends on it.
 func (g *Graph) Catch(
 	uid types.UID, kept, wanted func(schema.GroupResource) bool, most int,
-) (caught []Caught, complete bool) {
+) (caught []Ref, complete bool) {
 	f := g.simulate(Search{UID: uid, Kept: kept}, most)
-	want := map[uint32]bool{} // by slot
+	wants := g.perKind(wanted)
 	f.found = func(id uint32) {
-		n := g.nodes.at(id)
-		yes, known := want[n.slot]
-		if !known {
-			yes = wanted(g.slots[n.slot].GroupResource())
-			want[n.slot] = yes
-		}
-		if yes && n.flags&deleting == 0 {
-			caught = append(caught, g.caught(id))
+		if n := g.nodes.at(id); wants(n.slot) && n.flags&deleting == 0 {
+			caught = append(caught, g.refOf(id))
 		}
 	}
-	known := f.play(Search{})
-	slices.SortFunc(caught, func(a, b Caught) int { return cmp.Compare(a.String(), b.String()) })
+	known := f.play()
+	slices.SortFunc(caught, func(a, b Ref) int { return cmp.Compare(a.String(), b.String()) })
 	return caught, known && !f.spent()
-}
-
-func (g *Graph) caught(id uint32) Caught {
-	slot := &g.slots[g.nodes.at(id).slot]
-	return Caught{Ref: g.refOf(id), Version: slot.Version, KindName: slot.Kind}
-}
-
-// beginRoot begins with the object that is deleted, and reports whether only namespaced objects can
-// depend on it.
-func (f *cascade) beginRoot() (onlyNamespaced bool) {
-	onlyNamespaced = true
-	for id, n := range f.g.nodesOf(f.root) {
-		onlyNamespaced = onlyNamespaced && f.g.slots[n.slot].Namespaced
-		f.begin(id)
-	}
-	return onlyNamespaced
 }
 
 // knows reports whether all that depends on an object has been seen. For none, 0, it says whether all
@@ -61,34 +34,6 @@ func (g *Graph) knows(entryID uint32, onlyNamespaced bool) bool {
 	e := g.entries.at(entryID)
 	unseen := e.node == 0 && e.claim != 0
 	return g.resolved != nil && !unseen && g.listingKinds(onlyNamespaced) == ""
-}
-
-// Holds returns, sorted, one object of each wanted kind in the namespace of a Search, without what
-// Kubernetes itself puts into every namespace. With Instances it says whether there are any of that
-// kind. complete is false if there may be others, since a kind is not listed yet.
-//
-// The cost is a few steps for each kind in the namespace.
-func (g *Graph) Holds(s Search, wanted func(schema.GroupResource) bool) (kinds []Caught, complete bool) {
-	if !s.Instances.Empty() {
-		slot := &g.slots[g.slotIDs[s.Instances]] // the first is no kind's
-		if slot.nodes > 0 && wanted(s.Instances) {
-			kinds = append(kinds, Caught{Ref{Kind: s.Instances}, slot.Version, slot.Kind})
-		}
-		return kinds, g.complete(s.Instances)
-	}
-	complete = g.knows(0, true)
-	inv := g.inventories[g.namespaces.ids[s.Namespace]]
-	if inv == nil {
-		return nil, complete
-	}
-	for slotID, held := range inv.kinds {
-		gr := g.slots[slotID].GroupResource()
-		if len(held.nodes) > int(held.usual) && wanted(gr) {
-			kinds = append(kinds, g.caught(held.nodes[0]))
-		}
-	}
-	slices.SortFunc(kinds, func(a, b Caught) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
-	return kinds, complete
 }
 
 // Search says what is deleted.
@@ -119,6 +64,60 @@ func (g *Graph) Going(s Search, most int) (uids []types.UID, complete bool) {
 			uids = append(uids, g.uidOf(n.entry))
 		}
 	}
-	known := f.play(s)
+	known := f.play()
 	return uids, known && !f.spent()
+}
+
+// A namespace takes its contents with it, and a definition its objects, although these do not refer
+// to it. A cascade visits each of them, because their dependents go too; Weigh only counts them.
+
+// addContents marks as deleted what goes with a node that is a namespace or a definition.
+func (f *cascade) addContents(n *node) {
+	switch f.g.slots[n.slot].GroupResource() {
+	case namespacesKind:
+		f.content(n.name)
+	case definitions:
+		f.instances(schema.ParseGroupResource(n.name))
+	}
+}
+
+// content marks as deleted everything in a namespace; what Kubernetes itself puts there only if
+// usual is set.
+func (f *cascade) content(namespace string) {
+	inv := f.g.inventories[f.g.namespaces.ids[namespace]]
+	if inv == nil {
+		return
+	}
+	for _, slotID := range slices.Sorted(maps.Keys(inv.kinds)) {
+		for _, id := range inv.kinds[slotID].nodes {
+			if f.spent() {
+				return
+			}
+			f.looked++
+			if !f.gone(id) && (f.usual || !f.g.isUsual(f.g.nodes.at(id))) {
+				f.goes(id)
+			}
+		}
+	}
+}
+
+// instances marks as deleted every object of a kind. It costs a step for each object in the graph.
+func (f *cascade) instances(kind schema.GroupResource) {
+	slotID := f.g.slotIDs[kind]
+	if slotID == 0 || f.g.slots[slotID].nodes == 0 {
+		return
+	}
+	f.looked += int(f.g.nodes.next) / 8 // they lie side by side
+	for id, n := range f.g.all() {
+		if n.slot != slotID {
+			continue
+		}
+		if f.spent() {
+			return
+		}
+		f.looked++
+		if !f.gone(id) {
+			f.goes(id)
+		}
+	}
 }
