@@ -1,6 +1,9 @@
 package graph
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
 
 // claim is an owner as some dependents wrote it. Each distinct one is judged, and looked up, once.
 type claim struct {
@@ -129,17 +132,11 @@ func (e edge) blocks() int32 {
 	return 0
 }
 
-// isTrue and isFalse are what all optional booleans point to. They must not be written through.
-var isTrue, isFalse = true, false
-
 func optional(set, value bool) *bool {
-	switch {
-	case !set:
-		return nil
-	case value:
-		return &isTrue
+	if set {
+		return ptr.To(value)
 	}
-	return &isFalse
+	return nil
 }
 
 // reference returns the owner reference of an edge as the object has it.
@@ -391,10 +388,4 @@ func (g *Graph) markDependents(c *claim) {
 	for _, d := range c.dependents {
 		g.mark(d.node)
 	}
-}
-
-// changeClaim changes what is known of a claim and judges it again.
-func (g *Graph) changeClaim(id uint32, change func(*claim)) {
-	change(g.claims.at(id))
-	g.rejudge(id)
 }

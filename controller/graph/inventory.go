@@ -80,21 +80,14 @@ func (g *Graph) countEnding(id uint32, by int32) {
 		inv.kinds[n.slot].terminating += by
 	}
 	if n.finalizers != 0 {
-		setOrDelete(inv.finalizers, n.finalizers, inv.finalizers[n.finalizers]+by)
+		if inv.finalizers[n.finalizers] += by; inv.finalizers[n.finalizers] == 0 {
+			delete(inv.finalizers, n.finalizers)
+		}
 	}
 	if name := g.namespaces.val(n.namespace); len(g.draining) > 0 {
 		if _, ok := g.draining[name]; ok {
 			g.changed[name] = struct{}{}
 		}
-	}
-}
-
-func setOrDelete[K, V comparable](m map[K]V, k K, v V) {
-	var zero V
-	if v == zero {
-		delete(m, k)
-	} else {
-		m[k] = v
 	}
 }
 

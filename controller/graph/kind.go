@@ -158,11 +158,10 @@ func (ev Serving) apply(g *Graph) {
 	if len(changed) > 0 {
 		g.claims.each(func(id uint32, c *claim) {
 			if changed[c.typ] {
-				g.changeClaim(id, func(c *claim) {
-					if c.looked != lookedAbsent || g.typeInfos[c.typ].slot == 0 {
-						g.setLooked(id, lookedNot, "")
-					}
-				})
+				if c.looked != lookedAbsent || g.typeInfos[c.typ].slot == 0 {
+					g.setLooked(id, lookedNot, "")
+				}
+				g.rejudge(id)
 				g.markDependents(c) // where to look may be another place now
 			}
 		})

@@ -28,7 +28,8 @@ func (g *Graph) noRetry(id uint32) {
 }
 
 func (g *Graph) forgetLookup(id uint32) {
-	g.changeClaim(id, func(*claim) { g.setLooked(id, lookedNot, "") })
+	g.setLooked(id, lookedNot, "")
+	g.rejudge(id)
 }
 
 // claimValue returns a claim as callers see it.
@@ -62,7 +63,8 @@ func (ev LookupStarted) apply(g *Graph) {
 	}
 	g.alike(ev.Claim, func(id uint32, c *claim) {
 		if c.looked == lookedNot {
-			g.changeClaim(id, func(c *claim) { c.looked = lookedNow })
+			c.looked = lookedNow
+			g.rejudge(id)
 		}
 	})
 }
@@ -93,11 +95,10 @@ func (ev LookupAnswered) apply(g *Graph) {
 		case ev.Claim.Lists != g.slots[g.typeInfos[c.typ].slot].lists:
 			to = lookedNot
 		}
-		g.changeClaim(id, func(c *claim) {
-			if g.setLooked(id, to, reason); to == lookedAbsent {
-				c.cause = g.causeOfAbsence(c)
-			}
-		})
+		if g.setLooked(id, to, reason); to == lookedAbsent {
+			c.cause = g.causeOfAbsence(c)
+		}
+		g.rejudge(id)
 	})
 }
 
