@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -94,7 +95,7 @@ func (l *Lookup) Goes(name string, uid types.UID) bool {
 	if l.goes != nil {
 		return l.goes[uid]
 	}
-	return !isUsual(l.Resource.GroupResource(), name)
+	return !graph.Usual(l.Resource.GroupResource(), name)
 }
 
 // Saw judges an object of a Lookup; namespace is its Namespace, nil if it is in none. It returns

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -20,7 +21,7 @@ func (s *Set) Guards(gr schema.GroupResource) bool {
 // here from its owners, so that no collector comes again.
 func (s *Set) guard(q *Question, v *verdict) {
 	gr := q.Resource.GroupResource()
-	if q.Subresource != "" || !s.collects(q) || object(q.OldObject).terminating() || isUsual(gr, q.name()) {
+	if q.Subresource != "" || !s.collects(q) || object(q.OldObject).terminating() || graph.Usual(gr, q.name()) {
 		return
 	}
 	if gr.String() == "configmaps" && q.name() == v1beta1.CollectorCanary {
@@ -47,11 +48,4 @@ func (s *Set) collects(q *Question) bool {
 func (s *Set) isCollector() string {
 	return "has(request.userInfo.username) && request.userInfo.username in " +
 		celList(slices.Concat([]string{GarbageCollector, namespaceController, oneIdentity}, s.self))
-}
-
-// isUsual reports whether Kubernetes puts an object into every namespace: a namespace that holds
-// nothing else is empty.
-func isUsual(gr schema.GroupResource, name string) bool {
-	return gr.String() == "configmaps" && name == "kube-root-ca.crt" ||
-		gr.String() == "serviceaccounts" && name == "default"
 }

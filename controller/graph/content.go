@@ -6,12 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// usual names the objects that Kubernetes itself puts into every namespace, and puts back when they
-// go. A namespace that holds nothing else is empty.
+// usual names the objects that Kubernetes itself puts into every namespace.
 var usual = map[schema.GroupResource]string{
 	{Resource: "configmaps"}:      "kube-root-ca.crt",
 	{Resource: "serviceaccounts"}: "default",
 }
+
+// Usual reports whether Kubernetes itself puts an object into every namespace, and puts it back when
+// it goes. A namespace that holds nothing else is empty.
+func Usual(kind schema.GroupResource, name string) bool { return name != "" && usual[kind] == name }
 
 // Instances counts the objects of a kind, and names some. It returns false if there may be more:
 // the kind is served and its list is not complete, or discovery has not answered yet.
