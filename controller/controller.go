@@ -129,7 +129,7 @@ func (c *Controller) inShadow() {
 		Registry: o.Registry, Log: o.Log,
 	})
 	c.watcher.Listen(follow.Listener{Showing: c.shadow.Showing, Going: c.shadow.Going, Rewound: c.shadow.Rewound})
-	c.work(collect.Options{Shadow: c.shadow}, true)
+	c.work(collect.Options{Shadow: c.shadow.Decided}, true)
 	c.jobs = append(c.jobs, c.shadow.Run)
 }
 

@@ -73,7 +73,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 	}{
 		"alone": {func(*Workers, *watchers) {}, []string{"DELETE asked", "DELETE inferred", "GET never", "PATCH freed"},
 			nil, nil},
-		"nothing is sent in shadow mode but lookups": {func(w *Workers, s *watchers) { w.Shadow = s }, []string{"GET never"},
+		"nothing is sent in shadow mode but lookups": {func(w *Workers, s *watchers) { w.Shadow = s.Decided }, []string{"GET never"},
 			[]string{"delete asked", "delete inferred", "look inferred", "release freed"}, nil},
 		"what others delete is theirs": {func(w *Workers, _ *watchers) {
 			w.Others = func(ref graph.Ref, _ bool) bool { return ref.Name == "asked" }

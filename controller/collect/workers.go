@@ -52,7 +52,7 @@ type Options struct {
 	// orphan. It may be nil, if they always have.
 	Shown func(graph.Ref) bool
 	// Shadow gets what would be done, and the API server does not. It may be nil. Lookups are sent.
-	Shadow   Shadow
+	Shadow   func(uid types.UID, a graph.Action)
 	Log      logr.Logger
 	Registry prometheus.Registerer
 }
@@ -78,23 +78,12 @@ type Brake interface {
 	Deleted(a graph.Action)
 }
 
-// Shadow compares decisions with what others do.
-type Shadow interface {
-	Decided(uid types.UID, a graph.Action)
-}
-
 // New returns Workers that do not run yet.
 func New(o Options) *Workers {
 	w := &Workers{Options: o, metrics: newMetrics(o.Registry)}
 	w.Requester = o.Requester.ForWorkers()
 	if w.Guards == nil {
 		w.Guards = func(schema.GroupResource) bool { return false }
-	}
-	if w.Shown == nil {
-		w.Shown = func(graph.Ref) bool { return true }
-	}
-	if w.Others == nil {
-		w.Others = func(graph.Ref, bool) bool { return false }
 	}
 	w.ages.of = map[types.UID]age{}
 	w.queue = newQueue(newLanes(w.ages.ending))
@@ -166,7 +155,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	ctx = w.Requester.History.Mark(ctx)
 	a := w.Store.Decide(uid)
 	if w.Shadow != nil {
-		w.Shadow.Decided(uid, a)
+		w.Shadow(uid, a)
 		if a.Request() && a.Verb != graph.Lookup {
 			w.done(uid)
 			return
@@ -179,7 +168,7 @@ func (w *Workers) work(ctx context.Context, uid types.UID) {
 	if !w.Beside {
 		w.Reporter.Decided(a)
 	}
-	if a.Verb == graph.Delete && w.Others(a.Object, len(a.AwaitedBy) > 0) {
+	if a.Verb == graph.Delete && w.Others != nil && w.Others(a.Object, len(a.AwaitedBy) > 0) {
 		w.Log.V(1).Info("left to others", "object", a.Object.String(), "uid", uid, "why", a.Why)
 		w.done(uid)
 		return
@@ -229,7 +218,7 @@ func (w *Workers) unshown(a graph.Action) bool {
 		return false
 	}
 	v, known := w.Store.Find(a.Object.UID)
-	return known && v.Orphaning && !w.Shown(a.Object) && goes
+	return known && v.Orphaning && w.Shown != nil && !w.Shown(a.Object) && goes
 }
 
 // concerns reports whether an action is Weir's beside another collector: to look owners up, and to
