@@ -76,7 +76,7 @@ type Options struct {
 	// Brake limits deletes that nobody was seen to ask for, where Weir is the collector; the zero value
 	// limits nothing.
 	Brake brake.Limits
-	// ArchiveBytes is how many bytes all trees of deleted objects may have; 0: undo.DefaultMost.
+	// ArchiveBytes is how many bytes all trees of deleted objects may have.
 	ArchiveBytes int64
 	Registry     prometheus.Registerer // of the metrics; nil: none
 	Log          logr.Logger           // discards by default

@@ -33,8 +33,6 @@ import (
 )
 
 const (
-	// DefaultMost is how many bytes all trees may have together.
-	DefaultMost = 64 << 20
 	// recordsAtOnce is how many trees are recorded at the same time. Each takes a few megabytes of
 	// memory.
 	recordsAtOnce = 2
@@ -52,7 +50,7 @@ type Options struct {
 	Reporter  *events.Reporter
 	Archive   *archive.Store
 	Volumes   typedcorev1.PersistentVolumeInterface
-	Most      int64 // bytes of all trees together; 0 is DefaultMost
+	Most      int64 // bytes of all trees together
 	Registry  prometheus.Registerer
 	Log       logr.Logger
 }
@@ -90,11 +88,7 @@ type root struct {
 
 // New prepares a Recorder. Nothing is sent before Run.
 func New(o Options) *Recorder {
-	if o.Most == 0 {
-		o.Most = DefaultMost
-	}
-	r := &Recorder{Options: o, metrics: newMetrics(o.Registry),
-		gone:  true,
+	r := &Recorder{Options: o, metrics: newMetrics(o.Registry), gone: true,
 		roots: map[types.UID]*root{}, recordedWith: map[types.UID]types.UID{},
 		more:  make(chan struct{}, 1),
 		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "archive"})}

@@ -7,6 +7,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -96,6 +97,7 @@ func (c *Cluster) Follow() (lead func()) {
 func (c *Cluster) replica() (lead, stop func()) {
 	c.Helper()
 	o := c.Options
+	o.ArchiveBytes = cmp.Or(o.ArchiveBytes, 64<<20)
 	o.Config, o.Namespaces, o.Log = c.API.Config(), namespaces.DefaultNamespaceSyncs, testr.New(c.T)
 	o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return fixture.Tripper(func(r *http.Request) (*http.Response, error) {
