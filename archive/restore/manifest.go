@@ -68,15 +68,6 @@ func dropLabel(job map[string]any, label string) {
 	unstructured.RemoveNestedField(job, "spec", "template", "metadata", "labels", label)
 }
 
-func annotate(o *unstructured.Unstructured, name, value string) {
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[name] = value
-	o.SetAnnotations(annotations)
-}
-
 // takeOver makes an object replace a live one, and only that one. Its owners and finalizers stay,
 // since somebody may rely on them.
 func takeOver(o, live *unstructured.Unstructured) {

@@ -198,7 +198,7 @@ func (p *planning) blocked(i *item) string {
 func (p *planning) prepare(i *item) {
 	s := i.step
 	s.Object = Manifest(i.ref.Kind, i.record.Object)
-	annotate(s.Object, v1beta1.RestoredAnnotation, p.mark(i))
+	_ = unstructured.SetNestedField(s.Object.Object, p.mark(i), "metadata", "annotations", v1beta1.RestoredAnnotation)
 	s.Managers = managersOf(i.record.Object)
 	if s.Outcome == Replace {
 		takeOver(s.Object, s.Live)

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,9 @@ func TestScripts(t *testing.T) {
 					return ""
 				}
 				if made != "" {
-					annotate(o.Object, "weir.dev/restored", "t/"+made)
+					annotations := map[string]string{"weir.dev/restored": "t/" + made}
+					maps.Copy(annotations, o.Object.GetAnnotations())
+					o.Object.SetAnnotations(annotations)
 				}
 				w.Live[RefOf(r)] = o.Object
 				return ""
