@@ -93,8 +93,9 @@ func once(f func(uint32) bool) func(uint32) bool {
 	}
 }
 
-// play marks as deleted what the Search says, and all that goes with it. known is false if there may
-// be more: a kind is not listed yet, or the object is not in the graph and something depends on it.
+// play marks as deleted what the Search says, and all that goes with it. known is false if there
+// may be more: a kind is not listed yet, or the object is not in the graph and something depends on
+// it.
 func (f *cascade) play() (known bool) {
 	onlyNamespaced := f.Namespace == "" && f.Instances.Empty()
 	for id, n := range f.g.nodesOf(f.root) {

@@ -12,8 +12,8 @@ var usual = map[schema.GroupResource]string{
 	{Resource: "serviceaccounts"}: "default",
 }
 
-// Usual reports whether Kubernetes itself puts an object into every namespace, and puts it back when
-// it goes. A namespace that holds nothing else is empty.
+// Usual reports whether Kubernetes itself puts an object into every namespace, and puts it back
+// when it goes. A namespace that holds nothing else is empty.
 func Usual(kind schema.GroupResource, name string) bool { return name != "" && usual[kind] == name }
 
 // Instances counts the objects of a kind, and names some. It returns false if there may be more:

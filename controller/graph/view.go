@@ -42,8 +42,8 @@ func (g *Graph) Views(from uint32, n int) (views []View, next uint32) {
 	return views, next
 }
 
-// walk calls found with the nodes from a cursor on, until it returns false or most places were looked
-// at. It returns the next cursor.
+// walk calls found with the nodes from a cursor on, until it returns false or most places were
+// looked at. It returns the next cursor.
 func (g *Graph) walk(from, most uint32, found func(id uint32, n *node) bool) uint32 {
 	for id := max(from, 1); id < g.nodes.next; id++ {
 		if n := g.nodes.at(id); n.entry != 0 && !found(id, n) || id-from >= most {
