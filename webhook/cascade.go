@@ -99,12 +99,11 @@ func (j *judge) lookup(ctx context.Context, c *policies.Cascade, l *policies.Loo
 func (j *judge) lookupList(
 	ctx context.Context, l *policies.Lookup, saw func(map[string]any, *metav1.ObjectMeta) (bool, error),
 ) (all bool, err error) {
-	most := policies.BoundsOf(l.Full)
 	if err := j.arm.lists.Acquire(ctx, placesOf(l.Full)); err != nil {
 		return false, err
 	}
 	defer j.arm.lists.Release(placesOf(l.Full))
-	return j.arm.lister.Some(ctx, l.Resource, l.Namespace, l.Full, l.Selector, most.Page, most.Pages, saw)
+	return j.arm.lister.Some(ctx, l, saw)
 }
 
 // lookupEach reads objects one by one, some at the same time.

@@ -68,12 +68,10 @@ func (p *Policies) lookup(ctx context.Context, c *policies.Cascade, l *policies.
 	case l.Single():
 		enough, err = p.each(ctx, l, saw)
 	case l.Full:
-		most := policies.BoundsOf(true)
-		all, err = p.lister.Some(ctx, l.Resource, l.Namespace, true, l.Selector, most.Page, most.Pages,
-			func(object map[string]any, m *metav1.ObjectMeta) (_ bool, err error) {
-				enough, err = saw(func() (map[string]any, error) { return object, nil }, m)
-				return enough, err
-			})
+		all, err = p.lister.Some(ctx, l, func(object map[string]any, m *metav1.ObjectMeta) (_ bool, err error) {
+			enough, err = saw(func() (map[string]any, error) { return object, nil }, m)
+			return enough, err
+		})
 	default:
 		enough, all, err = p.some(l, policies.BoundsOf(false).Most(), saw)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/weir-dev/weir/controller/metaonly"
+	"github.com/weir-dev/weir/policies"
 )
 
 // page and fullPage are how many objects are read at once: metadata, and whole objects. An object
@@ -27,14 +28,14 @@ const page, fullPage = 500, 20
 type Lister struct {
 	full         dynamic.Interface
 	metadataOnly metadata.Interface
-	send         Sender // nil: requests are made at once
+	send         Sender
 }
 
 // Sender makes a request about a kind when it is its turn. It returns the request's error, or why
 // it was not made. The verb is get or list; Sender is called for each page of a list.
 type Sender func(ctx context.Context, verb string, kind schema.GroupResource, request func(context.Context) error) error
 
-// NewLister returns a Lister, whose requests are bounded by config's rate limits.
+// NewLister returns a Lister that makes its requests at once, bounded by config's rate limits.
 func NewLister(config *rest.Config) (*Lister, error) {
 	full, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -44,22 +45,15 @@ func NewLister(config *rest.Config) (*Lister, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for lists: %w", err)
 	}
-	return &Lister{full: full, metadataOnly: metadataOnly}, nil
+	atOnce := func(ctx context.Context, _ string, _ schema.GroupResource, request func(context.Context) error) error {
+		return request(ctx)
+	}
+	return &Lister{full: full, metadataOnly: metadataOnly, send: atOnce}, nil
 }
 
 // Through returns a Lister that makes its requests through send.
 func (l *Lister) Through(send Sender) *Lister {
 	return &Lister{full: l.full, metadataOnly: l.metadataOnly, send: send}
-}
-
-// ask makes a request about a resource when it is its turn.
-func (l *Lister) ask(
-	ctx context.Context, verb string, gvr schema.GroupVersionResource, request func(context.Context) error,
-) error {
-	if l.send == nil {
-		return request(ctx)
-	}
-	return l.send(ctx, verb, gvr.GroupResource(), request)
 }
 
 // Each calls f with every object of a resource that a label selector selects in a namespace, or in
@@ -68,10 +62,8 @@ func (l *Lister) ask(
 // seen, with objects as they are by then; if the API does not offer that, Each ends with an error.
 // It reads the next page while f uses the one before, which may take some time, and holds no more
 // than these two.
-func (l *Lister) Each(
-	ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool,
-	f func(object map[string]any, m *metav1.ObjectMeta) error,
-) error {
+func (l *Lister) Each(ctx context.Context, gvr schema.GroupVersionResource, namespace, selector string, full bool,
+	f func(object map[string]any, m *metav1.ObjectMeta) error) error {
 	options := metav1.ListOptions{Limit: page, LabelSelector: selector}
 	if full {
 		options.Limit = fullPage
@@ -100,21 +92,19 @@ func (l *Lister) Each(
 	})
 }
 
-// Some is Each for at most so many pages of so many objects that selector selects; nil selects all.
-// It returns false if there are more. f ends it by returning enough.
-func (l *Lister) Some(
-	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool,
-	selector *metav1.LabelSelector, size int64, pages int,
-	f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error),
-) (all bool, err error) {
-	options := metav1.ListOptions{Limit: size}
-	if selector != nil {
-		options.LabelSelector = metav1.FormatLabelSelector(selector)
+// Some is Each for the objects that a Lookup selects, within its bounds. It returns false if there
+// are more. f ends it by returning enough.
+func (l *Lister) Some(ctx context.Context, of *policies.Lookup,
+	f func(object map[string]any, m *metav1.ObjectMeta) (enough bool, err error)) (all bool, err error) {
+	most := policies.BoundsOf(of.Full)
+	options := metav1.ListOptions{Limit: most.Page}
+	if of.Selector != nil {
+		options.LabelSelector = metav1.FormatLabelSelector(of.Selector)
 	}
-	for range pages {
-		list, err := l.page(ctx, gvr, namespace, full, options)
+	for range most.Pages {
+		list, err := l.page(ctx, of.Resource, of.Namespace, of.Full, options)
 		if err != nil {
-			return false, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
+			return false, fmt.Errorf("list %s: %w", of.Resource.GroupResource(), err)
 		}
 		err = meta.EachListItem(list, func(o runtime.Object) error {
 			object, m, err := read(o)
@@ -155,10 +145,9 @@ type list interface {
 	GetContinue() string
 }
 
-func (l *Lister) page(
-	ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool, o metav1.ListOptions,
-) (got list, err error) {
-	err = l.ask(ctx, "list", gvr, func(ctx context.Context) (err error) {
+func (l *Lister) page(ctx context.Context, gvr schema.GroupVersionResource, namespace string, full bool,
+	o metav1.ListOptions) (got list, err error) {
+	err = l.send(ctx, "list", gvr.GroupResource(), func(ctx context.Context) (err error) {
 		if full {
 			got, err = l.full.Resource(gvr).Namespace(namespace).List(ctx, o)
 		} else {
@@ -174,7 +163,7 @@ func endless(pages *metaonly.Pages, last list) error {
 	switch l := last.(type) {
 	case *unstructured.UnstructuredList:
 		if len(l.Items) > 0 {
-			pages.Saw(metaOf(&l.Items[0]))
+			pages.Saw(MetaOf(l.Items[0].Object))
 		}
 	case *metav1.PartialObjectMetadataList:
 		if len(l.Items) > 0 {
@@ -185,11 +174,10 @@ func endless(pages *metaonly.Pages, last list) error {
 }
 
 // Get reads one object: the whole of it, or with full false only its metadata.
-func (l *Lister) Get(
-	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, full bool,
-) (map[string]any, *metav1.ObjectMeta, error) {
+func (l *Lister) Get(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
+	full bool) (map[string]any, *metav1.ObjectMeta, error) {
 	var o runtime.Object
-	err := l.ask(ctx, "get", gvr, func(ctx context.Context) (err error) {
+	err := l.send(ctx, "get", gvr.GroupResource(), func(ctx context.Context) (err error) {
 		if full {
 			o, err = l.full.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		} else {
@@ -208,7 +196,7 @@ func (l *Lister) Get(
 func read(o runtime.Object) (map[string]any, *metav1.ObjectMeta, error) {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		return o.Object, metaOf(o), nil
+		return o.Object, MetaOf(o.Object), nil
 	case *metav1.PartialObjectMetadata:
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 		if err != nil {
@@ -219,15 +207,12 @@ func read(o runtime.Object) (map[string]any, *metav1.ObjectMeta, error) {
 	return nil, nil, fmt.Errorf("decode: unexpected %T", o)
 }
 
-func metaOf(u *unstructured.Unstructured) *metav1.ObjectMeta {
+// MetaOf returns the metadata of an object, as far as adding the finalizer needs it.
+func MetaOf(object map[string]any) *metav1.ObjectMeta {
+	u := unstructured.Unstructured{Object: object}
 	return &metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		Finalizers: u.GetFinalizers(), Annotations: u.GetAnnotations(), Labels: u.GetLabels(),
 		DeletionTimestamp: u.GetDeletionTimestamp(),
 	}
-}
-
-// MetaOf returns the metadata of an object in a review, as far as adding the finalizer needs it.
-func MetaOf(object map[string]any) *metav1.ObjectMeta {
-	return metaOf(&unstructured.Unstructured{Object: object})
 }

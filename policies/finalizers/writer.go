@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -57,9 +58,8 @@ func New(config *rest.Config, now func() time.Time) (*Writer, error) {
 // Put adds finalizers to an object, and writes the time: a DELETE that is under way now does not
 // honour them (RB 6.24). A time that cannot be right is written again. An object that has changed
 // since it was in m, as which the caller has judged it, is left alone.
-func (s *Writer) Put(
-	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, add policies.Wanted,
-) (Result, error) {
+func (s *Writer) Put(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta,
+	add policies.Wanted) (Result, error) {
 	now, missing := s.now(), add.Missing(m.Finalizers)
 	text := m.Annotations[v1beta1.ArmedAtAnnotation]
 	if _, ok := policies.Armed(text, now); len(missing) == 0 && (ok || text == "") {
@@ -108,12 +108,11 @@ func without(list, gone []string) any {
 }
 
 // patch changes the metadata of one object, as it is in m.
-func (s *Writer) patch(
-	ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta, change map[string]any,
-) (Result, error) {
+func (s *Writer) patch(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.ObjectMeta,
+	change map[string]any) (Result, error) {
 	if m.UID == "" { // a patch would hit whatever has the name
 		return Failed, fmt.Errorf("change the finalizers of %s %s: which one is not known, it has no uid",
-			gvr.GroupResource(), name(m))
+			gvr.GroupResource(), cache.MetaObjectToName(m))
 	}
 	change["uid"], change["resourceVersion"] = m.UID, m.ResourceVersion
 	body, err := json.Marshal(map[string]any{"metadata": change})
@@ -130,7 +129,7 @@ func (s *Writer) patch(
 	case apierrors.IsConflict(err):
 		return Changed, nil
 	}
-	return Failed, fmt.Errorf("change the finalizers of %s %s: %w", gvr.GroupResource(), name(m), err)
+	return Failed, fmt.Errorf("change the finalizers of %s %s: %w", gvr.GroupResource(), cache.MetaObjectToName(m), err)
 }
 
 // CannotCarry reports whether the finalizer cannot be added because the object is invalid, or too
@@ -146,11 +145,4 @@ func isGone(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
 		status.Status().Details.Name != ""
-}
-
-func name(m *metav1.ObjectMeta) string {
-	if m.Namespace == "" {
-		return m.Name
-	}
-	return m.Namespace + "/" + m.Name
 }
