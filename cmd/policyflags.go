@@ -40,7 +40,7 @@ func (f *policyFlags) register(fs *pflag.FlagSet) {
 func (f *policyFlags) check() error {
 	errs := []error{checkUsers("--self-users", f.self)}
 	if f.dir != "" {
-		if _, _, err := live.ReadDir(f.dir); err != nil {
+		if err := live.CheckDir(f.dir); err != nil {
 			errs = append(errs, fmt.Errorf("--policy-dir: %w", err))
 		}
 	}

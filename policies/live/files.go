@@ -18,16 +18,10 @@ const readEvery = 2 * time.Second
 
 var suffixes = []string{".yaml", ".yml", ".json"}
 
-// ReadDir reads the policies of a directory's files, in the order of their names. It skips files
-// that begin with a dot. A mistake in a file is a problem; a directory or file that cannot be read
-// is an error.
-func ReadDir(dir string) ([]policies.Source, []policies.Problem, error) {
-	files, err := contents(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	sources, problems, _ := parse(files, nil)
-	return sources, problems, nil
+// CheckDir returns an error if the files of a directory cannot be read.
+func CheckDir(dir string) error {
+	_, err := contents(dir)
+	return err
 }
 
 type file struct {
@@ -35,6 +29,8 @@ type file struct {
 	data []byte
 }
 
+// contents reads the files of a directory in the order of their names, but for those that begin
+// with a dot.
 func contents(dir string) ([]file, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -61,9 +57,8 @@ func contents(dir string) ([]file, error) {
 // parse parses files. One that is no longer valid, probably a slip of an edit, keeps its policies
 // in good, which are likely meant to hold. nowGood are the valid files, and the earlier versions of
 // those that are not.
-func parse(
-	files []file, good map[string][]policies.Source,
-) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
+func parse(files []file,
+	good map[string][]policies.Source) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
 	nowGood = map[string][]policies.Source{}
 	for _, f := range files {
 		s, p := policies.Parse(f.name, f.data)

@@ -33,10 +33,11 @@ func TestFilesOfADirectoryAreReadInTheirOrder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	sources, problems, err := ReadDir(dir)
+	files, err := contents(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sources, problems, _ := parse(files, nil)
 	var got []string
 	for _, s := range sources {
 		got = append(got, filepath.Base(s.File))
@@ -50,7 +51,7 @@ func TestFilesOfADirectoryAreReadInTheirOrder(t *testing.T) {
 }
 
 func TestDirectoryThatIsNotThereIsAnError(t *testing.T) {
-	_, _, err := ReadDir(filepath.Join(t.TempDir(), "none"))
+	err := CheckDir(filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "read policy files: ") {
 		t.Errorf("error %v", err)
 	}

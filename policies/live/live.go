@@ -195,14 +195,6 @@ func (s *State) Changed() <-chan struct{} { return s.changed.Next() }
 // Namespace returns a Namespace as last seen, or nil. It must not be modified.
 func (s *State) Namespace(name string) map[string]any { return s.namespaces.get(name) }
 
-// Namespaces returns all namespaces; false until they are listed. They must not be modified.
-func (s *State) Namespaces() (all []map[string]any, known bool) {
-	if !s.namespaces.ready() {
-		return nil, false
-	}
-	return s.namespaces.all(), true
-}
-
 // NamespaceNow returns a Namespace as last seen or, if it has not been seen yet, as the API server
 // has it; nil if there is none. It must not be modified.
 func (s *State) NamespaceNow(ctx context.Context, name string) (map[string]any, error) {

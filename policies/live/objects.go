@@ -182,9 +182,8 @@ func (s *objects) Transformer() cache.TransformFunc {
 
 // follow lists and watches until ctx ends. A kind that the API server does not know has no objects:
 // the CRDs need not be installed where policies are files.
-func (s *objects) follow(
-	ctx context.Context, client dynamic.NamespaceableResourceInterface, gvr schema.GroupVersionResource, log logr.Logger,
-) {
+func (s *objects) follow(ctx context.Context, client dynamic.NamespaceableResourceInterface,
+	gvr schema.GroupVersionResource, log logr.Logger) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, o)
