@@ -10,6 +10,7 @@ package casefile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -224,8 +225,8 @@ func (c *Case) question() (policies.Question, error) {
 	if q.Kind.Empty() {
 		q.Kind = schema.FromAPIVersionAndKind(o.GetAPIVersion(), o.GetKind())
 	}
-	if q.Resource.Empty() {
-		ofEviction(&q)
+	if q.Resource.Empty() && q.Kind.Group == "policy" && q.Kind.Kind == "Eviction" && q.Subresource == "" {
+		q.Resource, q.Subresource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "eviction"
 	}
 	if q.Resource.Empty() {
 		q.Resource, _ = meta.UnsafeGuessKindToResource(q.Kind)
@@ -250,6 +251,27 @@ func (c *Case) question() (policies.Question, error) {
 		q.Collector = policies.WeirCollects
 	}
 	return c.evicted(q)
+}
+
+// evicted returns the delete of a pod that an eviction amounts to. The webhook reads the pod, whose
+// name the request has.
+func (c *Case) evicted(q policies.Question) (policies.Question, error) {
+	if !q.Evicts() {
+		return q, nil
+	}
+	if c.Pod == nil {
+		return q, errors.New("an eviction is judged as the delete of its pod: the case needs the field pod, " +
+			"the pod as it is in the cluster")
+	}
+	var pod map[string]any
+	if err := json.Unmarshal(c.Pod.Raw, &pod); err != nil {
+		return q, fmt.Errorf("decode pod: %w", err)
+	}
+	if u := (unstructured.Unstructured{Object: pod}); u.GetName() != q.Name || u.GetNamespace() != q.Namespace {
+		return q, fmt.Errorf("the request evicts %q in namespace %q, and pod is %q in namespace %q", q.Name,
+			q.Namespace, u.GetName(), u.GetNamespace())
+	}
+	return q.AsEvicted(q.Resource, pod), nil
 }
 
 func (f *Facts) facts() policies.Facts {
@@ -310,49 +332,32 @@ var changeNames = [...]string{policies.KeepFinalizers: "Keep", policies.AddFinal
 // diff returns, line by line, what is not as expected.
 func (e *Expect) diff(d policies.Decision) string {
 	var b strings.Builder
-	add := func(field string, want, got any) {
-		fmt.Fprintf(&b, "%s:\n  - %s\n  + %s\n", field, indent(want), indent(got))
-	}
-	if e.Allowed != d.Allowed {
-		add("allowed", e.Allowed, fmt.Sprintf("%t %s", d.Allowed, d.Message))
-	}
-	if e.Code != 0 && e.Code != d.Code {
-		add("code", e.Code, d.Code)
-	}
-	if !strings.Contains(d.Message, strings.TrimSpace(e.Message)) {
-		add("message", strings.TrimSpace(e.Message), d.Message)
-	}
-	if e.Warnings != nil && len(e.Warnings) == 0 && len(d.Warnings) > 0 {
-		add("warnings", "none", strings.Join(d.Warnings, "\n"))
-	}
-	for _, w := range e.Warnings {
-		if !slices.ContainsFunc(d.Warnings, func(g string) bool { return strings.Contains(g, w) }) {
-			add("warnings", w, strings.Join(d.Warnings, "\n"))
+	add := func(field string, want, got any, differs bool) {
+		if differs {
+			fmt.Fprintf(&b, "%s:\n  - %s\n  + %s\n", field, indent(want), indent(got))
 		}
+	}
+	said := func(field, want, got string) { add(field, want, got, want != "" && want != got) }
+	message, warnings := strings.TrimSpace(e.Message), strings.Join(d.Warnings, "\n")
+	add("allowed", e.Allowed, fmt.Sprintf("%t %s", d.Allowed, d.Message), e.Allowed != d.Allowed)
+	add("code", e.Code, d.Code, e.Code != 0 && e.Code != d.Code)
+	add("message", message, d.Message, !strings.Contains(d.Message, message))
+	add("warnings", "none", warnings, e.Warnings != nil && len(e.Warnings) == 0 && len(d.Warnings) > 0)
+	for _, w := range e.Warnings {
+		add("warnings", w, warnings, !slices.ContainsFunc(d.Warnings, func(g string) bool { return strings.Contains(g, w) }))
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Audit)) {
-		if got, ok := d.Audit[k]; !ok || !strings.Contains(got, e.Audit[k]) {
-			add("audit."+k, e.Audit[k], got)
-		}
+		got, ok := d.Audit[k]
+		add("audit."+k, e.Audit[k], got, !ok || !strings.Contains(got, e.Audit[k]))
 	}
-	if e.Propagation != "" && e.Propagation != string(d.Propagation) {
-		add("propagation", e.Propagation, d.Propagation)
+	said("propagation", e.Propagation, string(d.Propagation))
+	said("by", e.By, d.By)
+	said("brakedBy", e.BrakedBy, d.BrakedBy)
+	said("stamp", e.AddsFinalizer, changeNames[d.Finalizers])
+	if e.Arm != nil {
+		add("arm", *e.Arm, d.Arm, *e.Arm != d.Arm)
 	}
-	if e.By != "" && e.By != d.By {
-		add("by", e.By, d.By)
-	}
-	if e.BrakedBy != "" && e.BrakedBy != d.BrakedBy {
-		add("brakedBy", e.BrakedBy, d.BrakedBy)
-	}
-	if e.AddsFinalizer != "" && e.AddsFinalizer != changeNames[d.Finalizers] {
-		add("stamp", e.AddsFinalizer, changeNames[d.Finalizers])
-	}
-	if e.Arm != nil && *e.Arm != d.Arm {
-		add("arm", *e.Arm, d.Arm)
-	}
-	if e.Patch != nil && fmt.Sprint(e.Patch) != fmt.Sprint(d.Patch) {
-		add("patch", e.Patch, d.Patch)
-	}
+	add("patch", e.Patch, d.Patch, e.Patch != nil && fmt.Sprint(e.Patch) != fmt.Sprint(d.Patch))
 	return b.String()
 }
 
