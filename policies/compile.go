@@ -36,7 +36,7 @@ type compiled struct {
 	part          Part
 	asksHow       bool   // a condition looks at the request
 	message       string // the policy's own
-	says          *cel.Message
+	says          *cel.Expression
 
 	// One of these, by kind.
 	deletion *deletion
@@ -137,7 +137,7 @@ func (c *compiled) compileMatch(m *v1beta1.Match) {
 	c.objects = c.compileSelector(m.ObjectSelector, at.Child("objectSelector"))
 	c.compileConditions(m.MatchConditions, at.Child("matchConditions"))
 	c.asksHow = slices.ContainsFunc(c.conditions, func(one cel.Condition) bool {
-		return cel.Mentions(one.Expression, admissioncel.RequestVarName)
+		return cel.Mentions(one.Text, admissioncel.RequestVarName)
 	})
 	c.part = c.whichPart()
 }

@@ -40,7 +40,7 @@ func (c *compiled) checkConditions() {
 		early = "an archive"
 	}
 	for i := range c.conditions {
-		at, expression := c.conditions[i].At, c.conditions[i].Expression
+		at, expression := c.conditions[i].At, c.conditions[i].Text
 		if cel.LooksInto(expression, admissioncel.ObjectVarName) {
 			c.warn(at, "conditions are evaluated as for a DELETE, where object is null: "+
 				"an expression that reads its fields fails. Use oldObject")

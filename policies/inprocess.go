@@ -112,8 +112,8 @@ func (p *inProcess) refuse(passes, what, way string, alternatives ...string) {
 		says += " + '. ' + " + way
 	}
 	for _, one := range p.c.conditions {
-		if cel.Mentions(one.Expression, admissioncel.NamespaceVarName) {
-			alternatives = append([]string{"!(" + one.Expression + ")"}, alternatives...)
+		if cel.Mentions(one.Text, admissioncel.NamespaceVarName) {
+			alternatives = append([]string{"!(" + one.Text + ")"}, alternatives...)
 		}
 	}
 	expression, forbidden := strings.Join(alternatives, " || "), metav1.StatusReasonForbidden
@@ -136,7 +136,7 @@ func (p *inProcess) ownMessage(v *version.Version) {
 		return
 	}
 	p.says = true
-	p.let("message", p.c.says.Expression)
+	p.let("message", p.c.says.Text)
 }
 
 // CEL for the object of a request, as Question.what and as kubectl name it.
@@ -355,8 +355,8 @@ func (p *inProcess) whom(collectors bool) {
 		p.match("named", "(oldObject == null ? object : oldObject).metadata.name in "+celList(p.c.names))
 	}
 	for _, one := range p.c.conditions {
-		if !cel.Mentions(one.Expression, admissioncel.NamespaceVarName) {
-			p.match("condition/"+one.Name, one.Expression)
+		if !cel.Mentions(one.Text, admissioncel.NamespaceVarName) {
+			p.match("condition/"+one.Name, one.Text)
 		}
 	}
 }
@@ -364,7 +364,7 @@ func (p *inProcess) whom(collectors bool) {
 // result returns only what is left out if the API server can judge nothing.
 func (p *inProcess) result(v *version.Version) InProcess {
 	for _, one := range p.c.conditions {
-		if err := cel.KnownIn(v, one.Expression); err != nil {
+		if err := one.KnownIn(v); err != nil {
 			p.left, p.validations = nil, nil
 			p.leaveOut(one.At, fmt.Sprintf("Kubernetes %s does not know it, so nothing of the policy is judged: %v", v, err))
 		}

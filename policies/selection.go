@@ -180,7 +180,7 @@ func (c *compiled) conditionFields() []string {
 	var out []string
 	for _, f := range []string{"annotations", "finalizers", "labels", "ownerReferences"} {
 		if slices.ContainsFunc(c.conditions, func(cond cel.Condition) bool {
-			return cond.MetadataOnly() && strings.Contains(cond.Expression, f)
+			return cond.MetadataOnly() && strings.Contains(cond.Text, f)
 		}) {
 			out = append(out, f)
 		}

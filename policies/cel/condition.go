@@ -9,22 +9,30 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/version"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// Condition is a compiled CEL expression. It is immutable.
-type Condition struct {
-	Name, Expression string
-	At               string // the field of the policy
-	program          cel.Program
-	metadataOnly     bool
+// Expression is a compiled CEL expression. It is immutable.
+type Expression struct {
+	Text         string
+	yields       *cel.Type
+	program      cel.Program
+	metadataOnly bool
 }
 
-// MetadataOnly reports whether the condition looks only at the metadata of objects, without
+// Condition is an Expression that is true or false.
+type Condition struct {
+	Name string
+	At   string // the field of the policy
+	Expression
+}
+
+// MetadataOnly reports whether the expression looks only at the metadata of objects, without
 // managedFields, and at what names their kind.
-func (c *Condition) MetadataOnly() bool { return c.metadataOnly }
+func (e *Expression) MetadataOnly() bool { return e.metadataOnly }
 
 // compiler is the API server's own for admission policies: its variables, libraries and limit per
 // expression.
@@ -32,38 +40,50 @@ var compiler = sync.OnceValue(func() admissioncel.Compiler {
 	return admissioncel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// expression is the compiler's input.
-type expression struct {
-	text   string
-	yields *cel.Type
-}
-
 // GetExpression implements cel.ExpressionAccessor.
-func (e expression) GetExpression() string { return e.text }
+func (e *Expression) GetExpression() string { return e.Text }
 
 // ReturnTypes implements cel.ExpressionAccessor.
-func (e expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
+func (e *Expression) ReturnTypes() []*cel.Type { return []*cel.Type{e.yields} }
 
-// declared are no optional variables: what a user may do is not looked up for conditions.
-var declared = admissioncel.OptionalVariableDeclarations{}
-
-// compile compiles with the stored environment, which is that of configuration files: everything
-// that this version of Kubernetes knows.
-func (e expression) compile() (cel.Program, error) {
-	r := compiler().CompileCELExpression(e, declared, environment.StoredExpressions)
+// with returns what a compiler makes of the expression. There are no optional variables: what a user
+// may do is not looked up for conditions.
+func (e *Expression) with(c admissioncel.Compiler, as environment.Type) (cel.Program, error) {
+	r := c.CompileCELExpression(e, admissioncel.OptionalVariableDeclarations{}, as)
 	if r.Error != nil {
 		return nil, errors.New(oneLine(r.Error.Detail))
 	}
 	return r.Program, nil
 }
 
+// compile uses the stored environment, which is that of configuration files: everything that this
+// version of Kubernetes knows.
+func compile(text string, yields *cel.Type) (e Expression, err error) {
+	e = Expression{Text: text, yields: yields, metadataOnly: metadataOnly(text)}
+	e.program, err = e.with(compiler(), environment.StoredExpressions)
+	return e, err
+}
+
 // Compile compiles an expression for the policy field at. An error is one line.
 func Compile(name, text, at string) (Condition, error) {
-	program, err := expression{text, cel.BoolType}.compile()
+	e, err := compile(text, cel.BoolType)
+	return Condition{Name: name, At: at, Expression: e}, err
+}
+
+// CompileMessage compiles an expression that yields a string. An error is one line.
+func CompileMessage(text string) (*Expression, error) {
+	e, err := compile(text, cel.StringType)
 	if err != nil {
-		return Condition{}, err
+		return nil, err
 	}
-	return Condition{Name: name, Expression: text, At: at, program: program, metadataOnly: metadataOnly(text)}, nil
+	return &e, nil
+}
+
+// KnownIn returns why an API server of a version would not accept the expression in a new admission
+// policy; nil if it would.
+func (e *Expression) KnownIn(v *version.Version) error {
+	_, err := e.with(admissioncel.NewCompiler(environment.MustBaseEnvSet(v)), environment.NewExpressions)
+	return err
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -71,8 +91,8 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // Variables are what conditions are about. An Evaluation asks for what an expression names, when it
 // needs it.
 type Variables interface {
-	// Object and OldObject are those of the request, nil for null. full is false if the condition is
-	// MetadataOnly.
+	// Object and OldObject are those of the request, nil for null. full is false if the expression
+	// is MetadataOnly.
 	Object(full bool) (map[string]any, error)
 	OldObject(full bool) (map[string]any, error)
 	// NamespaceObject is nil for what is in no namespace.
@@ -123,6 +143,17 @@ func (e *Evaluation) run(c *Condition) (holds bool, cost uint64, err error) {
 		cost = *details.ActualCost()
 	}
 	return err == nil && val == types.True, cost, e.failureOf(err)
+}
+
+// Text evaluates a message; empty if it fails.
+func (e *Evaluation) Text(m *Expression) string {
+	e.full = !m.metadataOnly
+	val, _, err := m.program.Eval(e)
+	if err != nil {
+		return ""
+	}
+	text, _ := val.Value().(string)
+	return text
 }
 
 // ErrCost says that a condition costs too much. The cost depends on the object, and so on its

@@ -9,7 +9,7 @@
 // use.
 //
 // The package reads from the syntax tree of an expression which parts of objects it looks at
-// (Condition.MetadataOnly). An expression that is not understood looks at everything.
+// (Expression.MetadataOnly). An expression that is not understood looks at everything.
 //
 // The package imports CEL and the API server's use of it, and nothing of ours.
 package cel
