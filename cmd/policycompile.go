@@ -46,7 +46,7 @@ judged together, as weir policy lint does; with an error in them nothing is prin
 					return fmt.Errorf("%s", p)
 				}
 			}
-			return printCompiled(cmd.OutOrStdout(), cmd.ErrOrStderr(), set.InProcess(v))
+			return printCompiled(cmd.OutOrStdout(), cmd.ErrOrStderr(), set.InProcess(v, false))
 		},
 	}
 	cmd.Flags().StringVar(&kubernetes, "kubernetes", "1.36", "the version of the API server")

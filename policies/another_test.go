@@ -45,7 +45,7 @@ func TestAnotherDeleteOfWhatTerminatesIsJudged(t *testing.T) {
 		if d.Allowed != (c.refused == "") || !strings.Contains(d.Message, c.refused) || d.Enforced || d.Arm {
 			t.Errorf("%s: %+v\nwant %s", name, d, c.refused)
 		}
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if w.Webhook == WebhookDelete && c.refused != "" && !comes(t, w, &q) {
 				t.Errorf("%s: it does not come to Weir", name)
 			}

@@ -75,8 +75,7 @@ func (s *Set) archiveOf(namespace map[string]any) *compiled {
 	}
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	q := Stored(kind, namespaceResource.WithVersion("v1"), namespace, namespace)
-	q.Operation, q.Object, q.anyUser = Delete, nil, true
-	ask := s.askDeletions(&q, &verdict{set: s, q: &q})
+	ask := s.askDeletions(q.asDelete(), &verdict{set: s, q: &q})
 	for i, c := range ask.policies {
 		if !slices.Contains(s.archives, c) {
 			continue

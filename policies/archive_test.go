@@ -139,7 +139,7 @@ func TestContentOfANamespaceThatIsRecordedIsHeld(t *testing.T) {
 			t.Errorf("%s: allowed=%t %s", name, d.Allowed, d.Message)
 		}
 		asked := false
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if w.Webhook == WebhookDelete && strings.HasSuffix(w.Name, "drain.delete.weir.dev") && comes(t, w, &q) {
 				asked = true
 				if fails := strings.Contains(c.policies, fail); !strings.HasPrefix(w.Name, "system.") && fails != (w.FailurePolicy == "Fail") {
@@ -183,7 +183,7 @@ func TestWhatIsToBeRecordedIsPreparedAtItsDelete(t *testing.T) {
 			q.Options = asking(c.asks)
 		}
 		got := false
-		for _, w := range set.Webhooks([]schema.GroupResource{q.Resource.GroupResource()}) {
+		for _, w := range set.Webhooks([]schema.GroupResource{q.Resource.GroupResource()}, nil) {
 			got = got || strings.HasSuffix(w.Name, string(WebhookDelete)) && comes(t, w, &q)
 		}
 		if got != c.want {

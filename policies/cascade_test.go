@@ -270,7 +270,7 @@ func TestCascadesOfClusterScopedObjectsCostNothing(t *testing.T) {
 		protects("p", "", "maxDependents: 1, inCascades: Ignore}"):                                                                                                  "",
 	} {
 		var got []string
-		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds) {
+		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds, nil) {
 			if w.Webhook != WebhookCascade {
 				continue
 			}

@@ -105,14 +105,13 @@ func (c *Cascade) Saw(l *Lookup, obj, namespace map[string]any) bool {
 	if o.terminating() {
 		return false
 	}
-	d := *c.q
-	d.Operation, d.Kind, d.Resource, d.Subresource = Delete, l.Kind, l.Resource, ""
-	d.RequestKind, d.RequestResource, d.RequestSubresource = schema.GroupVersionKind{}, schema.GroupVersionResource{}, ""
+	d := *c.q.deleting(obj, nil)
+	d.Kind, d.Resource = l.Kind, l.Resource
+	d.RequestKind, d.RequestResource = schema.GroupVersionKind{}, schema.GroupVersionResource{}
 	d.Namespace, d.Name, d.NamespaceObject = o.namespace(), o.name(), namespace
 	if d.isNamespace() {
 		d.Namespace = d.Name
 	}
-	d.Object, d.object, d.OldObject, d.oldObject, d.Options = nil, nil, obj, nil, nil
 	for _, by := range c.against(&d, &verdict{set: c.set, q: c.q}) {
 		c.lose(by, lost{resource: l.Resource.GroupResource(), name: c.shortName(&d),
 			confirm: howToConfirm(&d, propagation{policy: v1beta1.Background})})

@@ -58,8 +58,3 @@ func (s *Set) cascadeRules(kept []schema.GroupResource) []WebhookRules {
 		},
 	}}
 }
-
-// evictions matches evictions of pods, the CREATE of an Eviction.
-func evictions() admissionregistrationv1.RuleWithOperations {
-	return ruleOf(admissionregistrationv1.AllScopes, "", []string{"pods/eviction"}, admissionregistrationv1.Create)
-}

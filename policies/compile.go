@@ -241,22 +241,17 @@ func (d *deletion) allows(p v1beta1.PropagationPolicy) bool {
 }
 
 func (c *compiled) problem(err *field.Error) {
-	c.problems = append(c.problems, Problem{
-		Policy: c.key, File: c.source.File, Line: c.source.line(), Field: err.Field,
-		Message: oneLine(strings.TrimPrefix(err.ErrorBody(), "Invalid value: ")),
-	})
+	c.found(err.Field, oneLine(strings.TrimPrefix(err.ErrorBody(), "Invalid value: ")), false)
 }
 
 // mistake records an error that the schema and CEL let pass.
-func (c *compiled) mistake(at, message string) {
-	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at,
-		Message: message})
-}
+func (c *compiled) mistake(at, message string) { c.found(at, message, false) }
 
-func (c *compiled) warn(at, message string) {
-	c.problems = append(c.problems, Problem{
-		Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at, Message: message, Warning: true,
-	})
+func (c *compiled) warn(at, message string) { c.found(at, message, true) }
+
+func (c *compiled) found(at, message string, warning bool) {
+	c.problems = append(c.problems, Problem{Policy: c.key, File: c.source.File, Line: c.source.line(), Field: at,
+		Message: message, Warning: warning})
 }
 
 // firstError returns why the policy is not in force; "" if it is.

@@ -4,7 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
@@ -111,67 +115,32 @@ func (v variables) typed(obj map[string]any) map[string]any {
 // NamespaceObject implements cel.Variables.
 func (v variables) NamespaceObject() map[string]any { return v.q.NamespaceObject }
 
-// Request implements cel.Variables. Its fields are those that the API server makes of an
-// AdmissionRequest.
+// Request implements cel.Variables. It is what the API server makes of an AdmissionRequest.
 func (v variables) Request() map[string]any {
 	q := v.q
-	kind, resource := kindMap(q.Kind), resourceMap(q.Resource)
-	requestKind, requestResource, requestSubresource := kind, resource, q.RequestSubresource
-	if q.RequestKind != q.Kind && !q.RequestKind.Empty() {
-		requestKind = kindMap(q.RequestKind)
+	r := admissionv1.AdmissionRequest{
+		Kind: metav1.GroupVersionKind(q.Kind), Resource: metav1.GroupVersionResource(q.Resource),
+		SubResource: q.Subresource, RequestSubResource: q.RequestSubresource, Name: q.Name, Namespace: q.Namespace,
+		Operation: admissionv1.Operation(q.Operation), DryRun: &q.DryRun,
+		UserInfo: authenticationv1.UserInfo{Username: q.User.Name, UID: q.User.UID, Groups: q.User.Groups,
+			Extra: map[string]authenticationv1.ExtraValue{}},
+	}
+	for k, values := range q.User.Extra {
+		r.UserInfo.Extra[k] = values
+	}
+	r.RequestKind, r.RequestResource = &r.Kind, &r.Resource
+	if !q.RequestKind.Empty() {
+		r.RequestKind = new(metav1.GroupVersionKind(q.RequestKind))
 	}
 	if q.RequestResource.Empty() {
-		requestSubresource = q.Subresource
-	} else if q.RequestResource != q.Resource {
-		requestResource = resourceMap(q.RequestResource)
+		r.RequestSubResource = q.Subresource
+	} else {
+		r.RequestResource = new(metav1.GroupVersionResource(q.RequestResource))
 	}
-	user := map[string]any{}
-	setString(user, "username", q.User.Name)
-	setString(user, "uid", q.User.UID)
-	if len(q.User.Groups) > 0 {
-		user["groups"] = anyList(q.User.Groups)
-	}
-	if len(q.User.Extra) > 0 {
-		extra := map[string]any{}
-		for k, v := range q.User.Extra {
-			extra[k] = anyList(v)
-		}
-		user["extra"] = extra
-	}
-	var options any // null, not an empty map
-	if q.Options != nil {
-		options = q.Options
-	}
-	r := map[string]any{
-		"uid": "", "kind": kind, "resource": resource, "requestKind": requestKind, "requestResource": requestResource,
-		"operation": string(q.Operation), "userInfo": user, "dryRun": q.DryRun,
-		"object": nil, "oldObject": nil, "options": options,
-	}
-	setString(r, "subResource", q.Subresource)
-	setString(r, "requestSubResource", requestSubresource)
-	setString(r, "name", q.Name)
-	setString(r, "namespace", q.Namespace)
-	return r
-}
-
-func kindMap(k schema.GroupVersionKind) map[string]any {
-	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
-}
-
-func resourceMap(r schema.GroupVersionResource) map[string]any {
-	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
-}
-
-func setString(m map[string]any, key, value string) {
-	if value != "" {
-		m[key] = value
-	}
-}
-
-func anyList(in []string) []any {
-	out := make([]any, len(in))
-	for i, s := range in {
-		out[i] = s
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r)
+	utilruntime.Must(err)
+	if q.Options != nil { // otherwise null, not an empty map
+		out["options"] = q.Options
 	}
 	return out
 }

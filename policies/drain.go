@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/drain"
@@ -101,9 +103,8 @@ func (d *Drain) WavesOf(gr schema.GroupResource) []int {
 // sealed, since a user who may edit the namespace would otherwise decide the order in which its
 // content goes, or have it held for ever. sealed is nil if there is no key. The manager in
 // managedFields proves nothing: writers choose it.
-func (d *Drain) Current(
-	namespace map[string]any, now time.Time, sealed func(text, seal string) bool,
-) (wave int, since time.Time) {
+func (d *Drain) Current(namespace map[string]any, now time.Time,
+	sealed func(text, seal string) bool) (wave int, since time.Time) {
 	ns := object(namespace)
 	if sealed != nil && !sealed(Sealed(string(ns.uid()), ns.annotation(v1beta1.DrainAnnotation),
 		ns.annotation(v1beta1.DrainSinceAnnotation)), ns.annotation(v1beta1.DrainSealAnnotation)) {
@@ -161,4 +162,45 @@ func (s *Set) holdByDrain(q *Question, v *verdict) {
 		text: fmt.Sprintf("%s is deleted in wave %q of its namespace, which is at wave %q", q.what(), d.Waves[wave].Name,
 			d.Waves[now].Name),
 	}, refuse)
+}
+
+// drainRules returns the entries that send the namespace controller's deletes to Weir, which holds
+// those of later waves.
+func (s *Set) drainRules(kept []schema.GroupResource) (out []WebhookRules) {
+	for _, part := range Parts {
+		all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
+		var namespaces []labels.Selector
+		for _, c := range s.drains {
+			if c.part == part {
+				all, namespaces = append(all, named(c.resources, kept)...), append(namespaces, c.namespaces)
+			}
+		}
+		for _, c := range s.archives {
+			selector := c.objects // of namespaces, it is the narrower of the two
+			if selector == nil {
+				selector = c.namespaces
+			}
+			if c.part == part {
+				namespaces = append(namespaces, selector)
+			}
+		}
+		if len(namespaces) == 0 {
+			continue
+		}
+		r := WebhookRules{
+			Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore,
+			Rules: webhookRules(scoped(all, v1beta1.NamespacedScope),
+				[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
+			NamespaceSelector: common(namespaces),
+			MatchConditions: []admissionregistrationv1.MatchCondition{
+				{Name: "is-namespace-controller", Expression: isEmptying()},
+				{Name: "not-terminating", Expression: notTerminating},
+			},
+		}
+		if part != PartIgnore {
+			r.Part, r.FailurePolicy, r.Name = part, admissionregistrationv1.Fail, string(part)+"."+r.Name
+		}
+		out = append(out, s.lenientWhereItHasToBe(r)...)
+	}
+	return out
 }

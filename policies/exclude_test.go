@@ -59,7 +59,7 @@ func judgedBoth(t *testing.T, set *Set, who Question, want bool) {
 	if got := !set.Decide(q).Allowed; got != want {
 		t.Errorf("%+v is judged: %t", q.User, got)
 	}
-	for _, w := range set.Webhooks(keptKinds) {
+	for _, w := range set.Webhooks(keptKinds, nil) {
 		if w.Webhook == WebhookDelete && comes(t, w, &q) != want {
 			t.Errorf("the request of %+v comes to %s: %t", q.User, w.Name, !want)
 		}
@@ -77,7 +77,7 @@ func TestControllersAreJudgedByOwnerReferencePoliciesThatSaySo(t *testing.T) {
 		if got := !set.Decide(q).Allowed; got != want {
 			t.Errorf("%s: judged: %t", said, got)
 		}
-		if w := set.Webhooks(keptKinds)[0]; comes(t, w, &q) != want {
+		if w := set.Webhooks(keptKinds, nil)[0]; comes(t, w, &q) != want {
 			t.Errorf("%s: comes to %s: %t", said, w.Name, !want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestAnEntryDropsWhomAllExclude(t *testing.T) {
 		if rapid.Bool().Draw(rt, "in no namespace") {
 			q.Namespace, q.NamespaceObject = "", nil
 		}
-		comesToWeir := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook != WebhookCascade && comes(rt, w, &q) })
+		comesToWeir := slices.ContainsFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook != WebhookCascade && comes(rt, w, &q) })
 		switch refused := !set.Decide(q).Allowed; {
 		case refused && !comesToWeir:
 			rt.Fatalf("it would be refused and does not come:\n%s\n%+v", text.String(), q)
@@ -169,7 +169,7 @@ func TestWhoIsExcludedFindsTheFinalizerLikeAnybody(t *testing.T) {
 		if d := set.Decide(q); d.Finalizers != AddFinalizers {
 			t.Errorf("%s makes an object without the finalizer", user)
 		}
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if w.Webhook == WebhookAddFinalizer && !comes(t, w, &q) {
 				t.Errorf("what %s makes does not come to %s", user, w.Name)
 			}
@@ -214,7 +214,7 @@ func TestWhatAPolicyIsAbout(t *testing.T) {
 			if !set.Decide(q).Allowed {
 				got = append(got, name)
 			}
-			for _, w := range set.Webhooks(keptKinds) {
+			for _, w := range set.Webhooks(keptKinds, nil) {
 				if w.Webhook == WebhookDelete && !strings.HasPrefix(w.Name, "eviction.") && comes(t, w, &q) != slices.Contains(got, name) {
 					t.Errorf("%s: %s comes to %s: %t", match, name, w.Name, comes(t, w, &q))
 				}
@@ -255,7 +255,7 @@ func TestNamesThatAreTooManyAreNoCondition(t *testing.T) {
 				i, strings.Repeat("n", 240), i)
 		}
 		named := false
-		for _, w := range Build(nil, sources(t, "f", text.String()), Options{}).Webhooks(keptKinds) {
+		for _, w := range Build(nil, sources(t, "f", text.String()), Options{}).Webhooks(keptKinds, nil) {
 			for _, c := range w.MatchConditions {
 				named = named || c.Name == "named"
 				if len(c.Expression) > mostExpression {
@@ -296,7 +296,7 @@ func TestExpressionsThatAreTooLongAreLeftOut(t *testing.T) {
 				t.Fatal(p)
 			}
 		}
-		webhooks := set.Webhooks(keptKinds)
+		webhooks := set.Webhooks(keptKinds, nil)
 		if len(webhooks) != 1 {
 			t.Fatalf("%d entries, want one", len(webhooks))
 		}

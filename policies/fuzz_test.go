@@ -55,7 +55,7 @@ func FuzzCompile(f *testing.F) {
 				t.Errorf("%s is not ready, and does not say why", s.Policy)
 			}
 		}
-		set.Webhooks(keptKinds)
+		set.Webhooks(keptKinds, nil)
 		q := web(nil)
 		d := set.Decide(q)
 		if !d.Allowed && (d.Message == "" || d.Code == 0) {

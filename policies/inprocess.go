@@ -35,13 +35,8 @@ type LeftOut struct {
 }
 
 // InProcess compiles each working policy of the set, by kind and name, for API servers of a
-// version. A broken policy judges nothing.
-func (s *Set) InProcess(v *version.Version) []InProcess { return s.inProcess(v, false) }
-
-// InProcessBeside is InProcess beside Weir: nothing is refused that Weir would allow.
-func (s *Set) InProcessBeside(v *version.Version) []InProcess { return s.inProcess(v, true) }
-
-func (s *Set) inProcess(v *version.Version, beside bool) []InProcess {
+// version. A broken policy judges nothing. beside Weir nothing is refused that Weir would allow.
+func (s *Set) InProcess(v *version.Version, beside bool) []InProcess {
 	var out []InProcess
 	for _, c := range s.policies {
 		if !c.ready() {
@@ -116,14 +111,14 @@ func (p *inProcess) refuse(passes, what, way string, alternatives ...string) {
 			alternatives = append([]string{"!(" + one.Text + ")"}, alternatives...)
 		}
 	}
-	expression, forbidden := strings.Join(alternatives, " || "), metav1.StatusReasonForbidden
+	expression := strings.Join(alternatives, " || ")
 	if passes != "" {
 		p.let(passes, expression)
 		expression = "variables." + passes
 		says = expression + " ? '' : " + says
 	}
 	p.validations = append(p.validations, admissionregistrationv1.Validation{
-		Expression: expression, Message: fallback, MessageExpression: says, Reason: &forbidden})
+		Expression: expression, Message: fallback, MessageExpression: says, Reason: new(metav1.StatusReasonForbidden)})
 }
 
 // ownMessage makes the API server evaluate the policy's messageExpression.
@@ -232,16 +227,11 @@ func (p *inProcess) guardSelection(confirm string) {
 		return
 	}
 	if p.c.namespaces != nil && p.c.about(schema.GroupResource{Resource: "namespaces"}) {
-		p.leaveOut(
-			"spec.protection.guardSelection",
-			"for the update of a Namespace the API server selects by its new labels",
-		)
+		p.leaveOut("spec.protection.guardSelection",
+			"for the update of a Namespace the API server selects by its new labels")
 	}
 	if len(p.c.conditionFields()) > 0 {
-		p.leaveOut(
-			"spec.protection.guardSelection",
-			"conditions are not evaluated again for the object after the update",
-		)
+		p.leaveOut("spec.protection.guardSelection", "conditions are not evaluated again for the object after the update")
 	}
 	if p.c.objects == nil {
 		return
@@ -326,39 +316,6 @@ func (p *inProcess) comesSecond() bool {
 func (c *compiled) meets(other *compiled) bool {
 	return wildcard(c.resources) && wildcard(other.resources) ||
 		slices.ContainsFunc(explicit(c.resources), other.about) || slices.ContainsFunc(explicit(other.resources), c.about)
-}
-
-// celCollects is collects in CEL.
-var celCollects = "request.userInfo.username in " + celList([]string{GarbageCollector, namespaceController}) +
-	" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne +
-	" || has(request.options) && request.options != null && has(request.options.preconditions) && " +
-	"has(request.options.preconditions.uid))"
-
-// whom excludes the requests that the policy does not judge because of their user or the object's
-// name.
-func (p *inProcess) whom(collectors bool) {
-	system := p.set.notSystem()
-	if collectors {
-		system = "(" + system + ") || request.operation == 'DELETE' && (" + celCollects + ")"
-	}
-	p.match("not-system", system)
-	p.match("not-excluded", p.c.exempt.notExcluded())
-	p.match("of-some", p.c.only.included())
-	if p.c.exempt.controllers {
-		controllers := notControllers(nil)
-		if collectors {
-			controllers += " || " + celCollects
-		}
-		p.match("not-controllers", controllers)
-	}
-	if len(p.c.names) > 0 {
-		p.match("named", "(oldObject == null ? object : oldObject).metadata.name in "+celList(p.c.names))
-	}
-	for _, one := range p.c.conditions {
-		if !cel.Mentions(one.Text, admissioncel.NamespaceVarName) {
-			p.match("condition/"+one.Name, one.Text)
-		}
-	}
 }
 
 // result returns only what is left out if the API server can judge nothing.

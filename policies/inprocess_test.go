@@ -47,7 +47,7 @@ func TestTheAPIServerJudgesAsWeirDoes(t *testing.T) {
 		) > 0 {
 			t.Fatalf("%s\n%v", text, problems)
 		}
-		compiled := set.InProcess(environment.DefaultCompatibilityVersion())[0]
+		compiled := set.InProcess(environment.DefaultCompatibilityVersion(), false)[0]
 		judge := newJudge(t, compiled)
 		for range 20 {
 			q, mayDelete := randomRequest(t)
@@ -96,7 +96,7 @@ func TestBesideWeirNothingMoreIsRefused(t *testing.T) {
 		}
 		parsed, _ := Parse("f", []byte(strings.Join(text, "\n---\n")))
 		set := Build(nil, parsed, Options{Namespace: rapid.SampledFrom([]string{"x", "weir-system"}).Draw(t, "own")})
-		for _, compiled := range set.InProcessBeside(environment.DefaultCompatibilityVersion()) {
+		for _, compiled := range set.InProcess(environment.DefaultCompatibilityVersion(), true) {
 			if compiled.Admission == nil || !slices.Contains(compiled.Binding.Spec.ValidationActions, "Deny") {
 				continue
 			}
@@ -538,7 +538,7 @@ func TestWhatNeedsWeirIsNamed(t *testing.T) {
 				),
 				Options{},
 			)
-			got := set.InProcess(version.MustParseGeneric(c.version))[0]
+			got := set.InProcess(version.MustParseGeneric(c.version), false)[0]
 			var said []string
 			for _, l := range got.LeftOut {
 				said = append(said, l.Field+": "+l.Why)

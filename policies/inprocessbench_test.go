@@ -50,7 +50,7 @@ func BenchmarkUnrelatedUpdate(b *testing.B) {
 	} {
 		set := Build(nil, sources(b, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, "+
 			"spec: {match: {"+match+"}, protection: {confirmation: Required}}}"), Options{})
-		compiled := newJudge(b, set.InProcess(environment.DefaultCompatibilityVersion())[0]).p
+		compiled := newJudge(b, set.InProcess(environment.DefaultCompatibilityVersion(), false)[0]).p
 		policy := validating.NewValidatingAdmissionPolicyAccessor(compiled.Admission)
 		binding := validating.NewValidatingAdmissionPolicyBindingAccessor(compiled.Binding)
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
@@ -91,7 +91,7 @@ func BenchmarkJudgedDelete(b *testing.B) {
 			name, _, _ = strings.Cut(spec, ":")
 			says = Build(nil, sources(b, "f", "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: p}, "+
 				"spec: {match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, "+spec+"}}"),
-				Options{}).InProcess(environment.DefaultCompatibilityVersion())[0]
+				Options{}).InProcess(environment.DefaultCompatibilityVersion(), false)[0]
 		}
 		judge := newJudge(b, says)
 		b.Run(name, func(b *testing.B) {

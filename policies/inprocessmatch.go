@@ -9,14 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
+	"github.com/weir-dev/weir/policies/cel"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // constraints returns which requests the policy is about.
 func (p *inProcess) constraints() *admissionregistrationv1.MatchResources {
-	anyVersion := admissionregistrationv1.Equivalent
-	out := &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion}
+	out := &admissionregistrationv1.MatchResources{MatchPolicy: new(admissionregistrationv1.Equivalent)}
 	type operation = admissionregistrationv1.OperationType
 	type rule = admissionregistrationv1.NamedRuleWithOperations
 	add := func(op operation, subresources func(schema.GroupResource) []string) {
@@ -50,8 +51,7 @@ func (p *inProcess) selected() *admissionregistrationv1.MatchResources {
 	if p.c.namespaces == nil && p.c.objects == nil {
 		return nil
 	}
-	anyVersion := admissionregistrationv1.Equivalent
-	return &admissionregistrationv1.MatchResources{MatchPolicy: &anyVersion,
+	return &admissionregistrationv1.MatchResources{MatchPolicy: new(admissionregistrationv1.Equivalent),
 		NamespaceSelector: asLabelSelector(p.c.namespaces), ObjectSelector: asLabelSelector(p.c.objects)}
 }
 
@@ -79,14 +79,45 @@ func (p *inProcess) leftOut() []v1beta1.ResourceRule {
 			return named.Group == gr.Group && (gr.Resource == "" || gr.Resource == named.Resource)
 		}); i >= 0 {
 			if gr.Resource == "" {
-				p.leaveOut(
-					"spec.match.resources",
-					fmt.Sprintf("beside %s, '*' names all of the API group", explicit(p.c.resources)[i]),
-				)
+				p.leaveOut("spec.match.resources",
+					fmt.Sprintf("beside %s, '*' names all of the API group", explicit(p.c.resources)[i]))
 			}
 			continue
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// celCollects is collects in CEL.
+var celCollects = "request.userInfo.username in " + celList([]string{GarbageCollector, namespaceController}) +
+	" || request.userInfo.username == " + celString(oneIdentity) + " && (" + emptiesAsOne +
+	" || has(request.options) && request.options != null && has(request.options.preconditions) && " +
+	"has(request.options.preconditions.uid))"
+
+// whom excludes the requests that the policy does not judge because of their user or the object's
+// name.
+func (p *inProcess) whom(collectors bool) {
+	system := p.set.notSystem()
+	if collectors {
+		system = "(" + system + ") || request.operation == 'DELETE' && (" + celCollects + ")"
+	}
+	p.match("not-system", system)
+	p.match("not-excluded", p.c.exempt.notExcluded())
+	p.match("of-some", p.c.only.included())
+	if p.c.exempt.controllers {
+		controllers := notControllers(nil)
+		if collectors {
+			controllers += " || " + celCollects
+		}
+		p.match("not-controllers", controllers)
+	}
+	if len(p.c.names) > 0 {
+		p.match("named", "(oldObject == null ? object : oldObject).metadata.name in "+celList(p.c.names))
+	}
+	for _, one := range p.c.conditions {
+		if !cel.Mentions(one.Text, admissioncel.NamespaceVarName) {
+			p.match("condition/"+one.Name, one.Text)
+		}
+	}
 }

@@ -12,7 +12,7 @@ func (p *inProcess) compileOwners() {
 	p.whom(false)
 	p.match("not-terminating", notTerminating)
 	p.match("references-change", "oldObject != null || "+has("object", "ownerReferences"))
-	p.conditions = append(p.conditions, changed("references-differ", "ownerReferences"))
+	p.match("references-differ", changed("ownerReferences"))
 	if o.Changes == v1beta1.ChangesRequirePermission {
 		p.updates = ownerSubresources
 		p.refuse("", "'the owner references of ' + variables.what + ' may be changed only by a user who may delete it: "+

@@ -48,11 +48,11 @@ func TestLessComesToTheWebhookThanTheAPIServerJudges(t *testing.T) {
 				t.Log(problems)
 			}
 			judged := map[PolicyKey][]Webhook{}
-			for _, one := range set.InProcessBeside(environment.DefaultCompatibilityVersion()) {
+			for _, one := range set.InProcess(environment.DefaultCompatibilityVersion(), true) {
 				judged[one.Policy] = one.Judged
 			}
 			var got []string
-			for _, r := range set.WebhooksBeside(nil, judged) {
+			for _, r := range set.Webhooks(nil, judged) {
 				entry := r.Name
 				for _, m := range r.MatchConditions {
 					if m.Name == "left-to-weir" {

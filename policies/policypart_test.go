@@ -40,7 +40,7 @@ func deleteIn(namespace string) Question {
 func asTheAPIServer(t interface{ Fatal(...any) }, set *Set, hook Webhook, q Question) (d Decision, asked []WebhookRules) {
 	d.Allowed = true
 	var messages []string
-	for _, w := range set.Webhooks(keptKinds) {
+	for _, w := range set.Webhooks(keptKinds, nil) {
 		if w.Webhook != hook || !comes(t, w, &q) {
 			continue
 		}
@@ -181,7 +181,7 @@ func TestEntriesForSystemNamespacesAreThereWhereTheyMatter(t *testing.T) {
 		", namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}": 1,
 	} {
 		set := Build(nil, sources(t, "f", strings.ReplaceAll(policyWith("DeletionPolicy", about+match), "Required}", "Required}, failurePolicy: Fail")), Options{Namespace: "weir-system"})
-		w := slices.DeleteFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook != WebhookDelete })
+		w := slices.DeleteFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook != WebhookDelete })
 		if len(w) != want {
 			t.Errorf("%q: %d entries, want %d", match, len(w), want)
 		}
@@ -194,7 +194,7 @@ func TestTheFinalizerIsNeverWaitedFor(t *testing.T) {
 	set := Build(nil, sources(t, "f", delpol("a", "propagation: {default: Orphan}, failurePolicy: Fail")+
 		strings.Replace(delpol("b", "propagation: {default: Foreground}, failurePolicy: Fail"), "deployments]}]", "statefulsets]}], matchConditions: [{name: c, expression: 'true'}]", 1)), Options{})
 	n := 0
-	for _, w := range set.Webhooks(keptKinds) {
+	for _, w := range set.Webhooks(keptKinds, nil) {
 		if w.Webhook != WebhookAddFinalizer {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -22,12 +23,7 @@ const (
 )
 
 // User is the user of a request.
-type User struct {
-	Name   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
-}
+type User = user.DefaultInfo
 
 // Question is a request, as admission sees it, with what the cluster knows about it.
 type Question struct {
@@ -221,12 +217,10 @@ func (q *Question) Evicts() bool {
 // AsEvicted returns the DELETE that an eviction amounts to: of the pod, with the Eviction's
 // options.
 func (q Question) AsEvicted(resource schema.GroupVersionResource, pod map[string]any) Question {
-	options, _ := q.full()["deleteOptions"].(map[string]any)
-	d := q.Of(pod)
-	d.Operation, d.Resource, d.Kind, d.Subresource = Delete, resource, schema.GroupVersionKind{Version: "v1",
-		Kind: "Pod"}, ""
-	d.RequestResource, d.RequestKind, d.RequestSubresource = schema.GroupVersionResource{}, schema.GroupVersionKind{}, ""
-	d.Object, d.object, d.Options, d.evicted = nil, nil, options, true
+	d := *q.deleting(pod, nil)
+	d.Resource, d.Kind = resource, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	d.RequestResource, d.RequestKind, d.evicted = schema.GroupVersionResource{}, schema.GroupVersionKind{}, true
+	d.Options, _ = q.full()["deleteOptions"].(map[string]any)
 	return d
 }
 
@@ -237,11 +231,6 @@ func (q *Question) full() map[string]any {
 		return nil
 	}
 	return all
-}
-
-// KindOf returns the apiVersion and kind of an object.
-func KindOf(obj map[string]any) (apiVersion, kind string) {
-	return object(obj).str("apiVersion"), object(obj).str("kind")
 }
 
 // asDelete returns the question whether, and how, the object after a CREATE or UPDATE may be
@@ -298,13 +287,9 @@ func (q *Question) kubectl() string {
 	return s
 }
 
-func (q *Question) isNamespace() bool {
-	return q.Resource.Group == "" && q.Resource.Resource == "namespaces"
-}
+func (q *Question) isNamespace() bool { return q.Resource.GroupResource() == namespaceResource }
 
-func (q *Question) isCRD() bool {
-	return q.Resource.Group == "apiextensions.k8s.io" && q.Resource.Resource == "customresourcedefinitions"
-}
+func (q *Question) isCRD() bool { return q.Resource.GroupResource() == definitions }
 
 // namespaced reports whether the object is in a namespace. A request for a Namespace says it is in
 // itself.

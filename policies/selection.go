@@ -110,9 +110,8 @@ func (e *entry) onSelection(out *WebhookRules) {
 		out.MatchConditions[1].Expression += " || " + declarationChanges
 	}
 	slices.Sort(says)
-	leaves := admissionregistrationv1.MatchCondition{
-		Name: "leaves", Expression: strings.Join(slices.Compact(says), " || ")}
-	if e.conditions || len(leaves.Expression) > mostExpression {
+	name, leaves := "leaves", strings.Join(slices.Compact(says), " || ")
+	if e.conditions || len(leaves) > mostExpression {
 		fields := []string{"labels"}
 		if declares {
 			fields = append(fields, "annotations")
@@ -121,12 +120,12 @@ func (e *entry) onSelection(out *WebhookRules) {
 			fields = append(fields, c.conditionFields()...)
 		}
 		slices.Sort(fields)
-		leaves = changed("selection-changes", slices.Compact(fields)...)
+		name, leaves = "selection-changes", changed(slices.Compact(fields)...)
 	}
 	if e.conditions {
 		out.FailurePolicy = admissionregistrationv1.Ignore
 	}
-	out.MatchConditions = append(out.MatchConditions, leaves)
+	out.match(name, leaves)
 }
 
 // leaving returns the CEL for each kind of update that takes an object out by labels, and for one

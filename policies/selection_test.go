@@ -200,7 +200,7 @@ func TestUpdatesWaitOnlyForWhatTheAPIServerCanTell(t *testing.T) {
 	} {
 		set := Build(nil, sources(t, "f", protects("p", match, "confirmation: Required}, failurePolicy: Fail")), Options{})
 		var got []string
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if w.Webhook != WebhookSelection {
 				continue
 			}

@@ -376,7 +376,7 @@ func TestNamespaceControllerIsKnownUnderOneIdentity(t *testing.T) {
 		if d := set.Decide(q); d.Allowed == c.want {
 			t.Errorf("%s: held: %t", name, !d.Allowed)
 		}
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if strings.HasPrefix(w.Name, "drain.") && comes(t, w, &q) != c.want {
 				t.Errorf("%s: comes to %s: %t", name, w.Name, !c.want)
 			}
@@ -443,4 +443,12 @@ func TestWhatWasWrittenBeforeTheDeletionIsNotTheCurrentWave(t *testing.T) {
 			t.Errorf("%s: at wave %d since %s", name, wave, since)
 		}
 	}
+}
+
+func anyList(in []string) []any {
+	out := make([]any, len(in))
+	for i, s := range in {
+		out[i] = s
+	}
+	return out
 }

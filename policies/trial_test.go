@@ -47,7 +47,7 @@ func TestTrialIsAskedUnderIgnore(t *testing.T) {
 	for actions, want := range map[string]admissionregistrationv1.FailurePolicyType{"[Deny]": "Fail", "[Warn]": "Ignore", "[Audit]": "Ignore"} {
 		set := Build(nil, sources(t, "f", delpol("p", "protection: {confirmation: Required}, failurePolicy: Fail, validationActions: "+actions)+
 			"---\n{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, blockOwnerDeletion: Deny, failurePolicy: Fail, validationActions: "+actions+"}}\n"), Options{})
-		for _, w := range set.Webhooks(keptKinds) {
+		for _, w := range set.Webhooks(keptKinds, nil) {
 			if w.Webhook == WebhookCascade || w.Webhook == WebhookConfirm {
 				continue // always Ignore
 			}
@@ -58,7 +58,7 @@ func TestTrialIsAskedUnderIgnore(t *testing.T) {
 	}
 	// Rules have actions of their own.
 	set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: OwnerReferencePolicy, metadata: {name: o}, spec: {match: {resources: [{apiGroups: [apps], resources: [deployments]}]}, rules: {cycle: Deny}, failurePolicy: Fail, validationActions: [Warn]}}"), Options{})
-	if w := set.Webhooks(keptKinds); len(w) != 2 || w[0].Name != "fail.owners.weir.dev" || w[0].FailurePolicy != "Fail" {
+	if w := set.Webhooks(keptKinds, nil); len(w) != 2 || w[0].Name != "fail.owners.weir.dev" || w[0].FailurePolicy != "Fail" {
 		t.Errorf("%+v", w)
 	}
 }
@@ -99,7 +99,7 @@ func TestPropagationOnTrialIsToldOnly(t *testing.T) {
 		if some, _ := set.AddsFinalizer(schema.GroupResource{Group: "apps", Resource: "deployments"}); some != (c.others != "") || (m.By == "real") != (c.others != "") || len(errs) > 0 {
 			t.Errorf("%s: adds the finalizer %t by %q, %v", name, some, m.By, errs)
 		}
-		if slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer }) != (c.others != "") {
+		if slices.ContainsFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer }) != (c.others != "") {
 			t.Errorf("%s: writes come to Weir", name)
 		}
 	}

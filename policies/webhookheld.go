@@ -3,7 +3,6 @@ package policies
 import (
 	"slices"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -12,7 +11,10 @@ import (
 // notHeld drops DELETEs of objects that the finalizer holds for certain, where all that a policy
 // could do about one is to have it carry the finalizer. One that was added to an object that existed
 // has a time beside it: a DELETE may have begun before. A dry run is told how it would be deleted.
-func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
+func (e *entry) notHeld(kept []schema.GroupResource) string {
+	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) {
+		return ""
+	}
 	judged := slices.Clone(orphanedByDefault) // these carry another finalizer as well
 	for _, c := range e.policies {
 		if !c.onlyHolds() {
@@ -25,10 +27,7 @@ func (e *entry) notHeld(kept []schema.GroupResource) []admissionregistrationv1.M
 	if slices.ContainsFunc(e.policies, func(c *compiled) bool { return c.deletion.archive != nil }) {
 		expression += " || " + asksForeground // another collector would begin before anything is recorded
 	}
-	if !slices.ContainsFunc(e.policies, (*compiled).onlyHolds) || len(expression) > mostExpression {
-		return nil
-	}
-	return []admissionregistrationv1.MatchCondition{{Name: "not-held", Expression: expression}}
+	return expression
 }
 
 // onlyHolds tells whether a policy cannot refuse the delete of an object that carries the finalizer,

@@ -74,13 +74,9 @@ type entry struct {
 // asks, and so none at all without policies. A '*' stands for those of the kept resources that it
 // names: what the API server stores, and lets be listed, patched and deleted. Whatever else it
 // serves is not to be deleted, and must not wait for a webhook.
-func (s *Set) Webhooks(kept []schema.GroupResource) []WebhookRules {
-	return s.WebhooksBeside(kept, nil)
-}
-
-// WebhooksBeside returns the entries that are needed if the API server judges some of the policies
-// by itself.
-func (s *Set) WebhooksBeside(kept []schema.GroupResource, judged map[PolicyKey][]Webhook) []WebhookRules {
+//
+// judged are the webhooks as which the API server judges a policy by itself: it asks Weir less.
+func (s *Set) Webhooks(kept []schema.GroupResource, judged map[PolicyKey][]Webhook) []WebhookRules {
 	var entries []entry
 	add := func(w Webhook, p Part, c *compiled, conditions, eviction bool) {
 		left := !eviction && slices.Contains(judged[c.key], w)
@@ -198,16 +194,17 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 	if e.eviction {
 		// The object of such a request is an Eviction, whose labels no selector is meant for.
 		out.ObjectSelector = nil
-		out.MatchConditions = append(out.MatchConditions[:1], e.whom(kept)...)
-		out.Rules = []admissionregistrationv1.RuleWithOperations{evictions()}
+		out.MatchConditions = out.MatchConditions[:1]
+		e.whom(&out, kept)
+		out.Rules = []admissionregistrationv1.RuleWithOperations{ruleOf(admissionregistrationv1.AllScopes, "",
+			[]string{"pods/eviction"}, admissionregistrationv1.Create)}
 		return out
 	}
 	if e.left {
 		out.Name = "left." + out.Name
-		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{
-			Name: "left-to-weir", Expression: s.leftToWeir(e.webhook)})
+		out.match("left-to-weir", s.leftToWeir(e.webhook))
 	}
-	out.MatchConditions = append(out.MatchConditions, e.whom(kept)...)
+	e.whom(&out, kept)
 	ops := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	var subresources func(schema.GroupResource) []string
 	switch e.webhook {
@@ -216,25 +213,22 @@ func (s *Set) rules(e entry, kept []schema.GroupResource) WebhookRules {
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookDelete:
 		out.MatchConditions[1].Expression += " || " + changesPropagation
-		out.MatchConditions = append(out.MatchConditions, e.notHeld(kept)...)
+		out.match("not-held", e.notHeld(kept))
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
 	case WebhookSelection:
 		ops, subresources = ops[1:], metadataSubresources
 		e.onSelection(&out)
 	case WebhookConfirm:
 		ops, subresources = ops[1:], metadataSubresources
-		out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{
-			Name: "confirmation-changes", Expression: confirmationChanges})
+		out.match("confirmation-changes", confirmationChanges)
 	case WebhookAddFinalizer:
 		subresources = metadataSubresources
 		e.onFinalizers(&out)
 	case WebhookOwners, WebhookClear:
 		subresources = ownerSubresources
-		out.MatchConditions = append(out.MatchConditions,
-			admissionregistrationv1.MatchCondition{Name: "has-references",
-				Expression: "object != null && has(object.metadata) && (" + has("object", "ownerReferences") +
-					" || oldObject != null)"},
-			changed("references-change", "ownerReferences"))
+		out.match("has-references", "object != null && has(object.metadata) && ("+has("object", "ownerReferences")+
+			" || oldObject != null)")
+		out.match("references-change", changed("ownerReferences"))
 	}
 	out.Rules = webhookRules(resources, ops, subresources)
 	return out
@@ -268,15 +262,14 @@ func (s *Set) leftToWeir(w Webhook) string {
 // onFinalizers restricts an entry to requests that may change which finalizers an object needs.
 func (e *entry) onFinalizers(out *WebhookRules) {
 	out.MatchConditions[1].Expression += " || " + takesFinalizer
-	out.MatchConditions = append(out.MatchConditions, admissionregistrationv1.MatchCondition{Name: "whole-object",
-		Expression: "!has(request.subResource) || request.subResource == '' || " + takesFinalizer + " || " + armedAtChanges})
+	out.match("whole-object", "!has(request.subResource) || request.subResource == '' || "+takesFinalizer+" || "+
+		armedAtChanges)
 	if !e.conditions { // conditions may look at anything
-		changes := changed("stamp-changes", "labels", "finalizers")
-		changes.Expression += " || " + armedAtChanges
+		changes := changed("labels", "finalizers") + " || " + armedAtChanges
 		if slices.ContainsFunc(e.policies, (*compiled).readsAnnotation) {
-			changes.Expression += " || " + declarationChanges
+			changes += " || " + declarationChanges
 		}
-		out.MatchConditions = append(out.MatchConditions, changes)
+		out.match("stamp-changes", changes)
 	}
 }
 
@@ -300,8 +293,8 @@ func (s *Set) lenientWhereItHasToBe(r WebhookRules) []WebhookRules {
 	there.Name, there.FailurePolicy, there.NamespaceSelector = "system."+r.Name, admissionregistrationv1.Ignore,
 		only(metav1.LabelSelectorOpIn)
 	// What is in no namespace passes every namespaceSelector, and would come twice.
-	there.MatchConditions = append(slices.Clone(r.MatchConditions), admissionregistrationv1.MatchCondition{
-		Name: "in-a-namespace", Expression: "has(request.namespace) && request.namespace != ''"})
+	there.MatchConditions = slices.Clone(r.MatchConditions)
+	there.match("in-a-namespace", "has(request.namespace) && request.namespace != ''")
 	r.NamespaceSelector = only(metav1.LabelSelectorOpNotIn)
 	return []WebhookRules{r, there}
 }
@@ -319,21 +312,22 @@ func mayBeNamed(s *metav1.LabelSelector, names []string) bool {
 // 100,000 code points, and rejects the whole configuration for a longer one.
 const mostExpression = 50_000
 
+// match adds a condition. Without one that is too long, Weir judges what it would have dropped.
+func (r *WebhookRules) match(name, expression string) {
+	if expression != "" && len(expression) <= mostExpression {
+		r.MatchConditions = append(r.MatchConditions, admissionregistrationv1.MatchCondition{Name: name,
+			Expression: expression})
+	}
+}
+
 // whom excludes the requests that no policy of the entry judges because of their user or the
 // object's name.
-func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.MatchCondition {
-	var out []admissionregistrationv1.MatchCondition
-	add := func(name, expression string) { // one that is left out has Weir judge what it would have dropped
-		if expression != "" && len(expression) <= mostExpression {
-			out = append(out, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
-		}
-	}
+func (e *entry) whom(out *WebhookRules, kept []schema.GroupResource) {
 	// These are about the object, whoever writes it.
 	if e.webhook != WebhookAddFinalizer && e.webhook != WebhookConfirm {
-		all := excludedByAll(e.policies)
-		add("not-excluded", all.notExcluded())
-		only := onlyThese(e.policies)
-		add("of-some", only.included())
+		all, only := excludedByAll(e.policies), onlyThese(e.policies)
+		out.match("not-excluded", all.notExcluded())
+		out.match("of-some", only.included())
 		var judged []schema.GroupResource
 		judging := 0
 		for _, c := range e.policies {
@@ -343,24 +337,23 @@ func (e *entry) whom(kept []schema.GroupResource) []admissionregistrationv1.Matc
 			}
 		}
 		if judging < len(e.policies) && e.webhook != WebhookGuard {
-			add("not-controllers", notControllers(judged))
+			out.match("not-controllers", notControllers(judged))
 		}
 	}
 	if e.eviction {
-		return out
+		return
 	}
 	var names []string
 	for _, c := range e.policies {
 		if len(c.names) == 0 {
-			return out
+			return
 		}
 		names = append(names, c.names...)
 	}
 	slices.Sort(names)
 	list := celList(slices.Compact(names))
-	add("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
+	out.match("named", "object != null && has(object.metadata.name) && object.metadata.name in "+list+
 		" || oldObject != null && has(oldObject.metadata.name) && oldObject.metadata.name in "+list)
-	return out
 }
 
 // Asks reports whether there can be entries at all.
@@ -376,56 +369,15 @@ func (s *Set) Wildcard() bool {
 		slices.ContainsFunc(s.policies, func(c *compiled) bool { return wildcard(c.resources) })
 }
 
-// drainRules returns the entries that send the namespace controller's deletes to Weir, which holds
-// those of later waves.
-func (s *Set) drainRules(kept []schema.GroupResource) (out []WebhookRules) {
-	for _, part := range Parts {
-		all := named([]v1beta1.ResourceRule{{APIGroups: []string{"*"}, Resources: []string{"*"}}}, kept)
-		var namespaces []labels.Selector
-		for _, c := range s.drains {
-			if c.part == part {
-				all, namespaces = append(all, named(c.resources, kept)...), append(namespaces, c.namespaces)
-			}
-		}
-		for _, c := range s.archives {
-			selector := c.objects // of namespaces, it is the narrower of the two
-			if selector == nil {
-				selector = c.namespaces
-			}
-			if c.part == part {
-				namespaces = append(namespaces, selector)
-			}
-		}
-		if len(namespaces) == 0 {
-			continue
-		}
-		r := WebhookRules{
-			Name: "drain." + string(WebhookDelete), Webhook: WebhookDelete, FailurePolicy: admissionregistrationv1.Ignore,
-			Rules: webhookRules(scoped(all, v1beta1.NamespacedScope),
-				[]admissionregistrationv1.OperationType{admissionregistrationv1.Delete}, nil),
-			NamespaceSelector: common(namespaces),
-			MatchConditions: []admissionregistrationv1.MatchCondition{
-				{Name: "is-namespace-controller", Expression: isEmptying()},
-				{Name: "not-terminating", Expression: notTerminating},
-			},
-		}
-		if part != PartIgnore {
-			r.Part, r.FailurePolicy, r.Name = part, admissionregistrationv1.Fail, string(part)+"."+r.Name
-		}
-		out = append(out, s.lenientWhereItHasToBe(r)...)
-	}
-	return out
-}
-
-// changed is the condition that drops updates which leave these fields of metadata alone.
-func changed(name string, fields ...string) admissionregistrationv1.MatchCondition {
+// changed is the CEL for a request that is no update, or changes one of these fields of metadata.
+func changed(fields ...string) string {
 	parts := []string{"oldObject == null"}
 	for _, f := range fields {
 		now, was := has("object", f), has("oldObject", f)
 		parts = append(parts,
 			"("+now+") != ("+was+") || "+now+" && "+was+" && object.metadata."+f+" != oldObject.metadata."+f)
 	}
-	return admissionregistrationv1.MatchCondition{Name: name, Expression: strings.Join(parts, " || ")}
+	return strings.Join(parts, " || ")
 }
 
 func has(variable, field string) string { return "has(" + variable + ".metadata." + field + ")" }

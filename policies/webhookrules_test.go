@@ -44,7 +44,7 @@ var keptKinds = []schema.GroupResource{
 func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	set := Build(nil, sources(t, "f", rulesPolicies), Options{})
 	var got []string
-	for _, w := range set.Webhooks(keptKinds) {
+	for _, w := range set.Webhooks(keptKinds, nil) {
 		line := fmt.Sprintf("%s %s mutating=%t:", w.Name, w.FailurePolicy, w.Mutating)
 		for _, r := range w.Rules {
 			line += fmt.Sprintf(" %v %v %v", r.Operations, r.APIGroups, r.Resources)
@@ -81,7 +81,7 @@ func TestWebhooksAreWhatThePoliciesNeed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if w := Build(nil, nil, Options{}).Webhooks(keptKinds); len(w) != 0 {
+	if w := Build(nil, nil, Options{}).Webhooks(keptKinds, nil); len(w) != 0 {
 		t.Errorf("without policies there are webhooks: %v", w)
 	}
 }
@@ -109,7 +109,7 @@ func TestBrokenPolicyLeavesTheConfigurationValid(t *testing.T) {
 			does := map[string]string{"DeletionPolicy": "protection: {confirmation: Required, inCascades: Ignore}", "OwnerReferencePolicy": "rules: {dangling: Deny}"}[kind]
 			set := Build(nil, sources(t, "f", "{apiVersion: weir.dev/v1beta1, kind: "+kind+", metadata: {name: p}, spec: {failurePolicy: Fail, match: {"+match+"}, "+does+"}}"), Options{})
 			var got []string
-			for _, w := range set.Webhooks(keptKinds) {
+			for _, w := range set.Webhooks(keptKinds, nil) {
 				if w.FailurePolicy != admissionregistrationv1.Fail {
 					continue // the twin for the system's namespaces
 				}
@@ -152,7 +152,7 @@ func TestEvictionsComeWherePodsAreProtected(t *testing.T) {
 		text := strings.ReplaceAll(strings.ReplaceAll(delpol("p", rest), "[apps]", "[\"\"]"), "[deployments]", "['"+resource+"']")
 		text = strings.Replace(text, "match: {", "match: {objectSelector: {matchLabels: {a: b}}, ", 1)
 		got := ""
-		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds) {
+		for _, w := range Build(nil, sources(t, "f", text), Options{}).Webhooks(keptKinds, nil) {
 			for _, r := range w.Rules {
 				if !slices.Contains(r.Resources, "pods/eviction") || w.Webhook == WebhookCascade {
 					continue
@@ -191,7 +191,7 @@ func TestWhereNothingAddsTheFinalizerNothingIsAskedAtWrites(t *testing.T) {
 			text = strings.ReplaceAll(text, " # job", "")
 		}
 		set := Build(nil, sources(t, "f", text), Options{})
-		got := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer })
+		got := slices.ContainsFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer })
 		if got != want {
 			t.Errorf("%s: asks to add the finalizer: %t", rest, got)
 		}
@@ -281,7 +281,7 @@ func TestExemptRequestsCostNoCall(t *testing.T) {
 			if got := set.exempt(&q) != ""; got != c.exempt {
 				t.Errorf("exempt: %t", got)
 			}
-			for _, w := range set.Webhooks(keptKinds) {
+			for _, w := range set.Webhooks(keptKinds, nil) {
 				if w.Webhook != WebhookDelete && w.Name != string(WebhookCascade) || strings.HasPrefix(w.Name, "drain") || strings.HasPrefix(w.Name, "eviction") || strings.HasPrefix(w.Name, "system") {
 					continue
 				}
@@ -289,7 +289,7 @@ func TestExemptRequestsCostNoCall(t *testing.T) {
 					t.Errorf("comes to %s: %t", w.Name, got)
 				}
 			}
-			all := set.Webhooks(keptKinds)
+			all := set.Webhooks(keptKinds, nil)
 			drain := all[slices.IndexFunc(all, func(w WebhookRules) bool { return strings.HasPrefix(w.Name, "drain") })]
 			if got, want := comes(t, drain, &q), name == "the namespace controller"; got != want {
 				t.Errorf("comes to %s: %t", drain.Name, got)
@@ -303,7 +303,7 @@ func TestAnUpdateThatChangesNothingOfOursCostsNoCall(t *testing.T) {
 	q := web(map[string]any{"labels": map[string]any{"stamp": "yes"}, "ownerReferences": []any{map[string]any{"uid": "x"}}})
 	q.Operation, q.Object = Update, runtime.DeepCopyJSON(q.OldObject)
 	q.Object["spec"] = map[string]any{"replicas": int64(7)}
-	for _, w := range set.Webhooks(keptKinds) {
+	for _, w := range set.Webhooks(keptKinds, nil) {
 		if comes(t, w, &q) != strings.Contains(w.Name, "conditions") {
 			t.Errorf("comes to %s: %t", w.Name, comes(t, w, &q))
 		}
@@ -362,7 +362,7 @@ func TestWildcardsNameWhatIsKept(t *testing.T) {
 		}
 		set := Build(nil, sources(t, "f", strings.ReplaceAll(about, "RULES", rules)), Options{})
 		webhooks := map[Webhook][]schema.GroupResource{}
-		for _, w := range set.Webhooks(everything) {
+		for _, w := range set.Webhooks(everything, nil) {
 			for _, r := range w.Rules {
 				for _, g := range r.APIGroups {
 					for _, res := range r.Resources {
@@ -405,7 +405,7 @@ func TestMatchConditionsDropNothingThatMatters(t *testing.T) {
 	mattered := map[Webhook]int{}
 	check := func(t *rapid.T) {
 		set := sets[rapid.IntRange(0, len(sets)-1).Draw(t, "set")]
-		webhooks := set.Webhooks(keptKinds)
+		webhooks := set.Webhooks(keptKinds, nil)
 		q := web(nil)
 		q.Resource.Resource = rapid.SampledFrom([]string{"deployments", "statefulsets", "daemonsets"}).Draw(t, "resource")
 		q.Operation = rapid.SampledFrom([]Operation{Create, Update, Delete}).Draw(t, "operation")
@@ -494,7 +494,7 @@ func TestADeleteThatTheFinalizerHoldsCostsNoCall(t *testing.T) {
 				q.Resource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 			}
 			q.DryRun, q.Options = c.dryRun, map[string]any{"propagationPolicy": "Background"}
-			asked := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookDelete && comes(t, w, &q) })
+			asked := slices.ContainsFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook == WebhookDelete && comes(t, w, &q) })
 			if asked != c.asked {
 				t.Errorf("the API server asks: %t", asked)
 			}
@@ -517,7 +517,7 @@ func TestAnEditOfWhenTheFinalizerWasAddedIsAskedAbout(t *testing.T) {
 		q := web(nil)
 		q.Operation, q.OldObject, q.Object = Update, armed("a"), armed(now)
 		q.NamespaceObject = map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a"}}}
-		asked := slices.ContainsFunc(set.Webhooks(keptKinds), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer && comes(t, w, &q) })
+		asked := slices.ContainsFunc(set.Webhooks(keptKinds, nil), func(w WebhookRules) bool { return w.Webhook == WebhookAddFinalizer && comes(t, w, &q) })
 		if asked != want {
 			t.Errorf("from a to %s: asked about is %t", now, asked)
 		}

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/finalizers"
@@ -55,7 +55,7 @@ func confirm(
 		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q",
 			q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
 	}
-	if kind := schema.FromAPIVersionAndKind(policies.KindOf(object)); full && kind != q.Kind {
+	if kind := (&unstructured.Unstructured{Object: object}).GroupVersionKind(); full && kind != q.Kind {
 		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s",
 			q.Resource.GroupResource(), said.Name, kind, q.Kind)
 	}

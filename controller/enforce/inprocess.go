@@ -245,7 +245,7 @@ func (p *inProcess) serves() (v *kubeversion.Version, none string, err error) {
 func (p *inProcess) compile(set *policies.Set, v *kubeversion.Version, none string, says map[policies.PolicyKey]reach,
 ) map[string]policies.InProcess {
 	want := map[string]policies.InProcess{}
-	for _, one := range set.InProcessBeside(v) {
+	for _, one := range set.InProcess(v, true) {
 		name := inProcessName(one.Policy)
 		why := none
 		switch {

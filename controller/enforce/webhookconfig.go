@@ -174,7 +174,7 @@ func (c *configurator) apply(ctx context.Context) error {
 	if len(kept) == 0 && set.Wildcard() {
 		return errors.New("the kinds that the API server serves are not known")
 	}
-	rules := set.WebhooksBeside(kept, c.instead(set))
+	rules := set.Webhooks(kept, c.instead(set))
 	var by called
 	fresh := managed()
 	if len(rules) > 0 || c.canary != nil {
