@@ -3,7 +3,9 @@ package policies
 import (
 	"cmp"
 	"context"
+	"embed"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -22,6 +24,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// CRDs are the CustomResourceDefinitions of the policies, of HeldCollections and of the archive, one
+// file each in the directory crds.
+//
+//go:embed crds/*.yaml
+var CRDs embed.FS
+
 // kindSchema is the schema of a kind. A policy in a file never reaches the API server; the same
 // code applies the same rules to it, from the same CustomResourceDefinition.
 type kindSchema struct {
@@ -32,20 +40,20 @@ type kindSchema struct {
 
 var schemas = sync.OnceValue(func() map[string]kindSchema {
 	out := map[string]kindSchema{}
-	entries, err := CRDs.ReadDir("crds")
-	if err != nil {
-		panic(fmt.Sprintf("policies: embedded CRDs: %v", err))
-	}
-	for _, e := range entries {
-		data, err := CRDs.ReadFile("crds/" + e.Name())
+	err := fs.WalkDir(CRDs, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := CRDs.ReadFile(path)
 		if err != nil {
-			panic(fmt.Sprintf("policies: embedded CRDs: %v", err))
+			return err
 		}
 		kind, s, err := readSchema(data)
-		if err != nil {
-			panic(fmt.Sprintf("policies: %s: %v", e.Name(), err))
-		}
 		out[kind] = s
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("policies: embedded CRDs: %v", err))
 	}
 	return out
 })
