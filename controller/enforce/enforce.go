@@ -2,12 +2,12 @@ package enforce
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -27,12 +28,13 @@ import (
 // Enforcer is what the leader does for policies: it has the API server call Weir, adds the
 // finalizer to existing objects, carries out deletions, and writes the status of policies.
 type Enforcer struct {
-	policies     *live.State
-	propagator   *propagator
-	backFill     *backFill
-	configurator *configurator // nil: it is not known where the webhook is
-	canary       *canary       // nil as well
-	inProcess    *inProcess    // nil as well
+	policies   *live.State
+	propagator *propagator
+	backFill   *backFill
+	// These are nil if it is not known where the webhook is.
+	configurator *configurator
+	canary       *canary
+	inProcess    *inProcess
 	status       *statusWriter
 	log          logr.Logger
 }
@@ -54,7 +56,7 @@ type Options struct {
 	// Drains: this process drains namespaces: all of them if it collects, otherwise those that a
 	// DrainPolicy selects.
 	Drains bool
-	// Brake holds deletions with which more would be deleted than a policy allows; nil: none are held.
+	// Brake holds deletions with which more would be deleted than a policy allows.
 	Brake Brake
 	// Archive records what is deleted, where a policy asks for it; nil: nothing is held for that.
 	Archive *undo.Recorder
@@ -75,11 +77,7 @@ type Brake interface {
 
 // New returns an Enforcer. It sends nothing.
 func New(o Options) (*Enforcer, error) {
-	s, r, rep := o.Store, o.Requester, o.Reporter
-	m, err := newMetrics(o.Registry)
-	if err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
+	s, r, m := o.Store, o.Requester, newMetrics(o.Registry)
 	limited := rest.CopyConfig(o.Config)
 	limited.Wrap(request.Unretried)
 	lister, err := finalizers.NewLister(limited)
@@ -92,13 +90,10 @@ func New(o Options) (*Enforcer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Enforcer{policies: o.Policies, log: o.Log}
-	e.propagator = newPropagator(s, r, o.Policies, rep, m, o.Collects, o.Brake, o.Log)
-	e.propagator.shown, e.propagator.archive = o.Watcher.Shown, o.Archive
-	now := &board{}
+	e, now := &Enforcer{policies: o.Policies, propagator: newPropagator(o, m), log: o.Log}, &board{}
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
 	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies,
-		order: ordererOf(o), asks: o.Webhooks != nil && o.Webhooks.CanaryNamespace != "",
+		drains: drainsOf(o), asks: o.Webhooks != nil,
 		served: func() served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
 	if o.FilesIn != "" {
 		e.status.files = &fileReport{maps: o.Kube.CoreV1().ConfigMaps(o.FilesIn), namespace: o.FilesIn}
@@ -125,16 +120,6 @@ func (e *Enforcer) configure(o Options, now *board, m *metrics) {
 		board: now, off: o.Webhooks.InProcessOff, overlap: o.Webhooks.InProcessOverlap, log: o.Log}
 }
 
-func ordererOf(o Options) orderer {
-	switch {
-	case !o.Drains:
-		return byNone
-	case o.Collects:
-		return byDrainer
-	}
-	return byWebhook
-}
-
 // Terminating is called with every object that is seen to terminate, when the graph has it.
 func (e *Enforcer) Terminating(m *metav1.PartialObjectMetadata) { e.propagator.terminating(m) }
 
@@ -155,8 +140,10 @@ func (e *Enforcer) Close() { e.propagator.queue.ShutDown() }
 
 // Run enforces until ctx ends.
 func (e *Enforcer) Run(ctx context.Context) {
-	if !e.awaitPolicies(ctx) {
-		return
+	for e.policies.Ready() != nil { // without policies all finalizers would be removed
+		if await.Pause(ctx, 100*time.Millisecond) != nil {
+			return
+		}
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { e.propagator.run(ctx) })
@@ -175,19 +162,6 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// awaitPolicies waits until the policies are known. Without them all finalizers would be removed.
-func (e *Enforcer) awaitPolicies(ctx context.Context) bool {
-	for e.policies.Ready() != nil {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-e.policies.Changed():
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return true
-}
-
 // metrics are the metrics of enforcement.
 type metrics struct {
 	policies        *prometheus.GaugeVec
@@ -199,25 +173,26 @@ type metrics struct {
 	reachable       *prometheus.GaugeVec
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	with := promauto.With(reg)
 	m := &metrics{
-		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		policies: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_policies", Help: "Policies, by state. A broken policy is not in force: its status says why, and of " +
 				"files the log does."}, []string{"state"}),
-		policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		policy: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_policy", Help: "1 for each policy, by kind, name, source (object or file) and state, as in " +
 				"weir_policies."}, []string{"kind", "name", "source", "state"}),
-		backFill: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		backFill: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_backfill_objects", Help: "Objects that back-fill takes care of, by state: done (the finalizer is as " +
 				"policies ask), pending, failed (in the last pass)."}, []string{"state"}),
-		backFillSuccess: prometheus.NewGauge(prometheus.GaugeOpts{
+		backFillSuccess: with.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_backfill_last_success_timestamp_seconds", Help: "When back-fill was last complete."}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		waiting: with.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_propagation_waiting", Help: "Terminating objects that Weir holds until their propagation is enforced."}),
-		enforced: prometheus.NewCounterVec(prometheus.CounterOpts{
+		enforced: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_propagation_enforced_total", Help: "Deletions whose propagation was enforced, by result: done, and " +
 				"failed attempts."}, []string{"result"}),
-		reachable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		reachable: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_webhook_reachable", Help: "1 while the API server asks the webhook and gets an answer, else 0, with " +
 				"the reason of the condition Enforced. Tried every 20 s; absent while it cannot be tried, and where there is no " +
 				"webhook configuration."}, []string{"reason"}),
@@ -227,11 +202,5 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, state := range []string{"done", "pending", "failed"} {
 		m.backFill.WithLabelValues(state)
 	}
-	for _, c := range []prometheus.Collector{m.policies, m.policy, m.backFill, m.backFillSuccess, m.waiting,
-		m.enforced, m.reachable} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
@@ -160,7 +161,7 @@ func (l *look) object(ctx context.Context, group *errgroup.Group, object map[str
 	}
 	namespace, err := namespaceOf(ctx, l.policies, m.Namespace)
 	if err != nil {
-		return fmt.Errorf("judge %s %s: %w", l.gvr.GroupResource(), nameIn(m), err)
+		return fmt.Errorf("judge %s %s: %w", l.gvr.GroupResource(), cache.MetaObjectToName(m), err)
 	}
 	q := policies.Stored(l.kind, l.gvr, object, namespace)
 	if len(l.how.Some) > 0 {
@@ -267,11 +268,4 @@ func namespaceOf(ctx context.Context, p *live.State, name string) (map[string]an
 	ctx, cancel := context.WithTimeout(ctx, request.Timeout)
 	defer cancel()
 	return p.NamespaceNow(ctx, name)
-}
-
-func nameIn(m *metav1.ObjectMeta) string {
-	if m.Namespace == "" {
-		return m.Name
-	}
-	return m.Namespace + "/" + m.Name
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/live"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -35,7 +36,7 @@ type statusWriter struct {
 	board    *board
 	asks     bool // this process writes webhook configurations and checks that the API server calls the webhook
 	served   func() served
-	order    orderer
+	drains   reach       // what is known of waves without the webhook
 	files    *fileReport // nil: policies that are files are not reported
 	metrics  *metrics
 	log      logr.Logger
@@ -45,7 +46,7 @@ func (w *statusWriter) run(ctx context.Context) {
 	for {
 		changed := w.policies.Changed()
 		now, news := w.board.read()
-		f := facts{reached: notConfigured, order: w.order, serves: w.served()}
+		f := facts{reached: notConfigured, drains: w.drains, serves: w.served()}
 		set := w.policies.Set()
 		if w.asks {
 			f.reached = now.asked.about(set)
@@ -56,23 +57,19 @@ func (w *statusWriter) run(ctx context.Context) {
 		if now.counted.of == set {
 			f.counted = now.counted
 		}
-		failed := w.write(ctx, f)
-		var again <-chan time.Time
-		if failed {
-			again = time.After(5 * statusEvery)
+		pause := servedEvery
+		if failed := w.write(ctx, f); failed {
+			pause = 5 * statusEvery
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		case <-news:
-		case <-time.After(servedEvery):
-		case <-again:
+		case <-time.After(pause):
 		}
-		select {
-		case <-ctx.Done():
+		if await.Pause(ctx, statusEvery) != nil {
 			return
-		case <-time.After(statusEvery):
 		}
 	}
 }
@@ -82,22 +79,25 @@ type facts struct {
 	counted counted
 	reached reach
 	judged  map[policies.PolicyKey]reach // by the API server itself
-	order   orderer
+	drains  reach
 	serves  served
 }
 
 // write brings the status of every policy up to date, and reports whether one failed.
 func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
-	ready, broken := 0, w.policies.Unreadable()
+	states := map[string]int{"ready": 0, "broken": w.policies.Unreadable()}
 	w.metrics.policy.Reset()
 	all := w.policies.Set().Statuses()
 	for _, s := range all {
+		state, source := "broken", "object"
 		if s.Ready {
-			ready++
-		} else {
-			broken++
+			state = "ready"
 		}
-		w.metrics.policy.WithLabelValues(s.Policy.Kind, s.Policy.Name, sourceOf(s), stateOf(s)).Set(1)
+		if s.File != "" {
+			source = "file"
+		}
+		states[state]++
+		w.metrics.policy.WithLabelValues(s.Policy.Kind, s.Policy.Name, source, state).Set(1)
 		object := w.policies.Object(s.Policy)
 		if s.File != "" || object == nil {
 			continue
@@ -111,8 +111,9 @@ func (w *statusWriter) write(ctx context.Context, f facts) (failed bool) {
 		w.log.Info("cannot tell of policies that are files", "err", err.Error())
 		failed = true
 	}
-	w.metrics.policies.WithLabelValues("ready").Set(float64(ready))
-	w.metrics.policies.WithLabelValues("broken").Set(float64(broken))
+	for state, n := range states {
+		w.metrics.policies.WithLabelValues(state).Set(float64(n))
+	}
 	return failed
 }
 
@@ -178,8 +179,8 @@ func (want *anyStatus) say(s policies.Status, generation int64, f facts) {
 	switch {
 	case !s.Ready:
 		enforced = reach{metav1.ConditionFalse, v1beta1.ReasonNotValid, notInForce}
-	case s.Policy.Kind == "DrainPolicy":
-		enforced = f.order.kept(f.reached)
+	case s.Policy.Kind == "DrainPolicy" && f.drains.status != "":
+		enforced = f.drains
 	}
 	last := enforced
 	if c := meta.FindStatusCondition(want.Conditions, v1beta1.ConditionEnforced); last.status == "" && c != nil &&
@@ -228,20 +229,6 @@ func (want *anyStatus) count(s policies.Status, now counted) {
 	case !s.Propagates && known && now.complete && !t.unknown:
 		want.Matched = &t.matched
 	}
-}
-
-func sourceOf(s policies.Status) string {
-	if s.File != "" {
-		return "file"
-	}
-	return "object"
-}
-
-func stateOf(s policies.Status) string {
-	if s.Ready {
-		return "ready"
-	}
-	return "broken"
 }
 
 // holds returns the condition Ready, from the condition Enforced and what the API server judges by

@@ -22,11 +22,7 @@ import (
 
 func testEnforcementMetrics(t *testing.T) *metrics {
 	t.Helper()
-	m, err := newMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return newMetrics(prometheus.NewRegistry())
 }
 
 // statusOf is a policy's status in lines.
@@ -83,12 +79,12 @@ func TestStatusOfPolicies(t *testing.T) {
 		const undrained = "Ready=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced"
 		const passing = "requests pass unjudged (failurePolicy Ignore)"
 		var seen reach
-		var order orderer
+		var drains reach
 		var says map[policies.PolicyKey]reach
 		step := func(what string, tallies map[policies.PolicyKey]tally, done bool, patches int, key string, want ...string) {
 			t.Helper()
 			api.Requests()
-			if w.write(t.Context(), facts{counted: counted{tallies: tallies, done: done}, reached: seen, order: order, serves: serves, judged: says}) {
+			if w.write(t.Context(), facts{counted: counted{tallies: tallies, done: done}, reached: seen, drains: drains, serves: serves, judged: says}) {
 				t.Errorf("%s: it failed", what)
 			}
 			if got := api.Requests(); len(got) != patches {
@@ -118,13 +114,13 @@ func TestStatusOfPolicies(t *testing.T) {
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", "0 of 0")
 		step("so do waves, which then do not hold", nil, true, 0, "drainpolicies.weir.dev/order", "Ready=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", valid,
 			"Enforced=False NotReached generation 1: the API server does not reach weir's webhook, or gets no answer that it takes, and Weir judges nothing", "all")
-		order = byDrainer
+		drains = drainsOf(Options{Drains: true, Collects: true})
 		step("where Weir empties namespaces itself they hold without it", nil, true, 1, "drainpolicies.weir.dev/order", "Ready=True InForce generation 1: the policy is in force", valid,
 			"Enforced=True Drained generation 1: "+saysDrained, "all")
-		order = byNone
+		drains = drainsOf(Options{Collects: true})
 		step("where nobody drains none holds", nil, true, 1, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", "all")
-		order = byWebhook
+		drains = drainsOf(Options{Drains: true})
 		seen = (&asked{seen: reachOf(nil, "1"), of: &policies.Set{}}).about(state.Set())
 		step("what is not known of these policies is not said", nil, true, 0, "drainpolicies.weir.dev/order", undrained, valid,
 			"Enforced=False NotDrained generation 1: weir drains no namespaces, so waves are not enforced", "all")
@@ -217,15 +213,15 @@ func TestStatusOfWhatWasCounted(t *testing.T) {
 // Beside the built-in namespace controller waves hold by the webhook only, whatever else this
 // process does.
 func TestWhoKeepsTheOrderOfWaves(t *testing.T) {
-	for want, o := range map[orderer]Options{
-		byWebhook: {Drains: true}, byDrainer: {Drains: true, Collects: true}, byNone: {Collects: true},
+	for want, o := range map[string]Options{
+		"": {Drains: true}, v1beta1.ReasonDrained: {Drains: true, Collects: true}, v1beta1.ReasonNotDrained: {Collects: true},
 	} {
-		if got := ordererOf(o); got != want {
-			t.Errorf("collects %t, drains %t: %d, want %d", o.Collects, o.Drains, got, want)
+		if got := drainsOf(o); got.reason != want {
+			t.Errorf("%+v: %+v, want %q", o, got, want)
 		}
 	}
-	if got := ordererOf(Options{}); got != byNone {
-		t.Errorf("neither: %d, want %d", got, byNone)
+	if got := drainsOf(Options{}); got.reason != v1beta1.ReasonNotDrained {
+		t.Errorf("neither: %+v, want %s", got, v1beta1.ReasonNotDrained)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ type propagator struct {
 	brake     Brake
 	archive   *undo.Recorder       // nil: nothing is recorded
 	collects  bool                 // the graph's decisions are carried out by this process
-	shown     func(graph.Ref) bool // reports whether the watches have shown what was written before; nil: they have
+	shown     func(graph.Ref) bool // reports whether the watches have shown what was written before
 
 	mu      sync.Mutex
 	leading bool
@@ -74,15 +75,15 @@ type holding struct {
 	late  bool                          // it waited for kinds that the built-in collector may see later than Weir
 }
 
-func newPropagator(s *follow.Store, r *request.Client, p *live.State, rep *events.Reporter, m *metrics,
-	collects bool, b Brake, log logr.Logger) *propagator {
-	if collects {
+func newPropagator(o Options, m *metrics) *propagator {
+	if o.Collects {
 		// Dependents that are to be kept are released before the first is deleted, however a foreground
 		// deletion was asked for.
-		s.Apply(graph.Holds{Finalizer: v1beta1.Finalizer})
+		o.Store.Apply(graph.Holds{Finalizer: v1beta1.Finalizer})
 	}
 	return &propagator{
-		store: s, requester: r, policies: p, reporter: rep, metrics: m, collects: collects, brake: b, log: log,
+		store: o.Store, requester: o.Requester, policies: o.Policies, reporter: o.Reporter, metrics: m,
+		collects: o.Collects, shown: o.Watcher.Shown, brake: o.Brake, archive: o.Archive, log: o.Log,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, 30*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "propagation"}),
@@ -142,10 +143,7 @@ func (s *propagator) requeueOnChange(ctx context.Context) {
 			s.all()
 		case <-sweep.C:
 			s.mu.Lock()
-			held := make([]types.UID, 0, len(s.held))
-			for uid := range s.held {
-				held = append(held, uid)
-			}
+			held := slices.Collect(maps.Keys(s.held))
 			s.mu.Unlock()
 			for _, uid := range held {
 				if _, known := s.store.Find(uid); !known {
@@ -233,7 +231,7 @@ func (s *propagator) enforce(ctx context.Context, uid types.UID) error {
 // while a dependent may have been written before its deletion that no watch has shown.
 func (s *propagator) unshown(o graph.Ref, h *holding, e policies.Enforcement, state *deletionState) bool {
 	keeps := e.Propagation == v1beta1.Orphan || e.KeepsSome() || e.Archive != nil
-	if !keeps || s.shown == nil || len(state.left(e.Keeps)) > 0 {
+	if !keeps || len(state.left(e.Keeps)) > 0 {
 		return false
 	}
 	h.shown = h.shown || s.shown(o)
@@ -242,10 +240,7 @@ func (s *propagator) unshown(o graph.Ref, h *holding, e policies.Enforcement, st
 
 // limit finds out whether the deletion is to be held because too much would also be deleted.
 func (s *propagator) limit(o graph.Ref, e policies.Enforcement, to *deletionState) {
-	switch {
-	case s.brake == nil:
-		return
-	case e.Limit == nil || e.Propagation == v1beta1.Orphan:
+	if e.Limit == nil || e.Propagation == v1beta1.Orphan {
 		s.brake.Ended(o.UID)
 		return
 	}
@@ -320,9 +315,7 @@ func (s *propagator) forget(uid types.UID) {
 	if s.archive != nil {
 		s.archive.Ended(uid)
 	}
-	if s.brake != nil {
-		s.brake.Ended(uid)
-	}
+	s.brake.Ended(uid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.held[uid]
