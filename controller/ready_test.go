@@ -33,7 +33,6 @@ func TestOnlyALeaderWithAWebhookWaitsToBeAsked(t *testing.T) {
 		"it leads, and has not begun":      {webhooks: target, policies: true, began: true, waits: true},
 		"it leads and works":               {webhooks: target, policies: true, began: true, leads: true, waits: true},
 		"the webhook is somebody else's":   {policies: true, began: true, leads: true},
-		"nobody looks whether it is asked": {webhooks: &enforce.WebhookTarget{URL: "https://weir.test"}, policies: true, began: true, leads: true},
 		"there are no policies to enforce": {began: true, leads: true},
 		"it changes nothing":               {shadow: true, began: true, leads: true},
 	} {

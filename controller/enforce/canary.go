@@ -51,9 +51,6 @@ func newCanary(namespace string, leases typedcoordinationv1.LeasesGetter, b *boa
 // configured is called when the webhook configurations are as a set needs them; changed is true if
 // they had to be written.
 func (c *canary) configured(set *policies.Set, changed bool) {
-	if c == nil {
-		return
-	}
 	was := c.board.update(func(s *snapshot) {
 		if changed || s.asked.set == nil {
 			s.asked.since = time.Now()
@@ -71,9 +68,6 @@ func (c *canary) configured(set *policies.Set, changed bool) {
 // unconfigured is called when they could not be written. The existing ones stay in force, which
 // after a while is reported.
 func (c *canary) unconfigured(err error) {
-	if c == nil {
-		return
-	}
 	var now asked
 	c.board.update(func(s *snapshot) {
 		if s.asked.failing.IsZero() {

@@ -107,14 +107,11 @@ func New(o Options) (*Enforcer, error) {
 // configure prepares what has the API server call the webhook, and finds out whether it does.
 func (e *Enforcer) configure(o Options, now *board, m *metrics) {
 	admission, leases := o.Kube.AdmissionregistrationV1(), o.Kube.CoordinationV1()
-	e.configurator = &configurator{client: admission, namespaces: o.Kube.CoreV1().Namespaces(), policies: o.Policies,
-		target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(o.Store) }, log: o.Log}
 	namespace := o.Webhooks.CanaryNamespace
-	if namespace == "" {
-		return
-	}
 	e.canary = newCanary(namespace, leases, now, o.Reporter.Enforced, m, o.Log)
-	e.configurator.canary, e.configurator.board = e.canary, now
+	e.configurator = &configurator{client: admission, namespaces: o.Kube.CoreV1().Namespaces(), policies: o.Policies,
+		target: o.Webhooks, kept: func() []schema.GroupResource { return selectable(o.Store) }, canary: e.canary,
+		log: o.Log}
 	e.inProcess = &inProcess{client: admission, version: o.Kube.Discovery(),
 		leases: leases.Leases(namespace), namespace: namespace, owners: e.configurator.owners, policies: o.Policies,
 		board: now, off: o.Webhooks.InProcessOff, overlap: o.Webhooks.InProcessOverlap, log: o.Log}
@@ -151,10 +148,8 @@ func (e *Enforcer) Run(ctx context.Context) {
 	wg.Go(func() { e.status.run(ctx) })
 	if e.configurator != nil {
 		wg.Go(func() { e.configurator.run(ctx) })
-		if e.canary != nil {
-			wg.Go(func() { e.canary.run(ctx) })
-			wg.Go(func() { e.inProcess.run(ctx) })
-		}
+		wg.Go(func() { e.canary.run(ctx) })
+		wg.Go(func() { e.inProcess.run(ctx) })
 	} else if e.policies.Set().Asks() {
 		e.log.Info("policies are not enforced at the API server: neither --webhook-service nor --webhook-url says where " +
 			"the webhook is")

@@ -67,14 +67,6 @@ type judged struct {
 	alone map[policies.PolicyKey][]policies.Webhook
 }
 
-// instead returns the webhooks that need not be called for policies in force.
-func (j *judged) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
-	if j.of != inForce {
-		return nil
-	}
-	return j.alone
-}
-
 func (p *inProcess) run(ctx context.Context) {
 	failing := false
 	for {

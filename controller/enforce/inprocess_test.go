@@ -233,7 +233,7 @@ func TestTheWebhookIsAskedUntilBothHaveJudgedForAWhile(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); p.run(ctx) }()
-		c := &configurator{policies: state, board: p.board}
+		c := &configurator{policies: state, canary: &canary{board: p.board}}
 		asked := func(what string, want bool, after time.Duration) {
 			t.Helper()
 			elapse(after)

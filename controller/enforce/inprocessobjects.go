@@ -77,35 +77,24 @@ func (p *inProcess) bring(ctx context.Context, want policies.InProcess, have obj
 		}
 		have.binding = nil
 	}
-	policy, err := write(ctx, p.client.ValidatingAdmissionPolicies(), want.Admission, have.policy,
-		have.policy != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicy) any { return o.Spec })
-	if err != nil {
-		return have, err
+	type (
+		policy  = admissionregistrationv1.ValidatingAdmissionPolicy
+		binding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	)
+	var now objects
+	var err error
+	now.policy, _, err = write(ctx, p.client.ValidatingAdmissionPolicies(), want.Admission, have.policy,
+		have.policy != nil, free, func(o *policy) *admissionregistrationv1.ValidatingAdmissionPolicySpec { return &o.Spec })
+	if err == nil {
+		now.binding, _, err = write(ctx, p.client.ValidatingAdmissionPolicyBindings(), want.Binding, have.binding,
+			have.binding != nil, free, func(o *binding) *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec {
+				return &o.Spec
+			})
 	}
-	binding, err := write(ctx, p.client.ValidatingAdmissionPolicyBindings(), want.Binding, have.binding,
-		have.binding != nil, free, func(o *admissionregistrationv1.ValidatingAdmissionPolicyBinding) any { return o.Spec })
-	return objects{policy, binding}, err
-}
-
-// write creates an object, or updates it if it differs and may be changed.
-func write[C metav1.Object](ctx context.Context, api configurations[C], want, have C, there, free bool,
-	spec func(C) any) (C, error) {
-	did, err := have, error(nil)
-	switch {
-	case !there:
-		did, err = api.Create(ctx, want, metav1.CreateOptions{})
-	case equality.Semantic.DeepEqual(spec(have), spec(want)) &&
-		equality.Semantic.DeepEqual(have.GetOwnerReferences(), want.GetOwnerReferences()):
-	case !free:
-		return have, errAfterWebhook
-	default:
-		want.SetResourceVersion(have.GetResourceVersion())
-		did, err = api.Update(ctx, want, metav1.UpdateOptions{})
+	if err != nil && !errors.Is(err, errAfterWebhook) {
+		err = fmt.Errorf("write the ValidatingAdmissionPolicy %s: %w", want.Admission.Name, err)
 	}
-	if err != nil {
-		return have, fmt.Errorf("write %T %s: %w", want, want.GetName(), err)
-	}
-	return did, nil
+	return now, err
 }
 
 // remove deletes the binding first: a policy without a binding judges nothing.

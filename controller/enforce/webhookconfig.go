@@ -1,11 +1,9 @@
 package enforce
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedadmissionregistrationv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/policies"
@@ -50,7 +47,7 @@ type WebhookTarget struct {
 	// Certificates is the CA bundle that the API server is to trust.
 	Certificates Bundler
 	// CanaryNamespace is the namespace of the Lease by which Weir finds out whether the API server
-	// calls its webhook; empty: it does not find out.
+	// calls its webhook.
 	CanaryNamespace string
 	// InProcessOff: no ValidatingAdmissionPolicies are written.
 	InProcessOff bool
@@ -101,8 +98,7 @@ type configurator struct {
 	// kept returns the resources whose objects the API server stores, and lets clients change and
 	// delete; none before discovery.
 	kept   func() []schema.GroupResource
-	canary *canary // nil: whether the API server calls the webhook is not checked
-	board  *board  // nil: there are no ValidatingAdmissionPolicies
+	canary *canary
 	log    logr.Logger
 
 	remembered bool // remember has been called
@@ -157,11 +153,11 @@ func (c *configurator) run(ctx context.Context) {
 
 // instead returns the webhooks that the API server need not call, because it judges by itself.
 func (c *configurator) instead(inForce *policies.Set) map[policies.PolicyKey][]policies.Webhook {
-	if c.board == nil {
+	now, _ := c.canary.board.read()
+	if now.judged.of != inForce {
 		return nil
 	}
-	now, _ := c.board.read()
-	return now.judged.instead(inForce)
+	return now.judged.alone
 }
 
 // lookAtKinds is how often it is checked whether the served kinds, or what the API server judges by
@@ -175,16 +171,13 @@ func (c *configurator) apply(ctx context.Context) error {
 		return errors.New("the kinds that the API server serves are not known")
 	}
 	rules := set.Webhooks(kept, c.instead(set))
-	var by called
+	by, err := c.called(ctx)
+	if err != nil {
+		return err
+	}
 	fresh := managed()
-	if len(rules) > 0 || c.canary != nil {
-		var err error
-		if by, err = c.called(ctx); err != nil {
-			return err
-		}
-		if fresh.OwnerReferences, err = c.owners(ctx); err != nil {
-			return err
-		}
+	if fresh.OwnerReferences, err = c.owners(ctx); err != nil {
+		return err
 	}
 	var mutating []admissionregistrationv1.MutatingWebhook
 	var validating []admissionregistrationv1.ValidatingWebhook
@@ -196,10 +189,8 @@ func (c *configurator) apply(ctx context.Context) error {
 			validating = append(validating, c.validating(r, by))
 		}
 	}
-	if c.canary != nil {
-		validating = append(validating, c.validating(policies.CheckRules(), by),
-			c.validating(policies.CanaryRules(c.target.CanaryNamespace), by))
-	}
+	validating = append(validating, c.validating(policies.CheckRules(), by),
+		c.validating(policies.CanaryRules(c.target.CanaryNamespace), by))
 	one, err := keep(ctx, c.client.MutatingWebhookConfigurations(),
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: fresh, Webhooks: mutating},
 		func(o *admissionregistrationv1.MutatingWebhookConfiguration) *[]admissionregistrationv1.MutatingWebhook {
@@ -334,102 +325,47 @@ type configurations[C metav1.Object] interface {
 // reports whether it changed anything.
 func keep[C metav1.Object, W any](ctx context.Context, api configurations[C], fresh C, webhooks func(C) *[]W,
 	log logr.Logger) (changed bool, err error) {
-	want := *webhooks(fresh)
+	want := len(*webhooks(fresh))
 	have, err := api.Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
-	did := ""
+	there, did := err == nil, ""
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
-	case len(want) == 0 && err == nil:
+	case want > 0:
+		_, did, err = write(ctx, api, fresh, have, there, true, webhooks)
+	case there:
 		uid := have.GetUID()
 		did, err = "deleted", api.Delete(ctx, policies.WebhookConfigurations,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	case len(want) == 0:
+	default:
 		err = nil
-	case err != nil:
-		did = "created"
-		_, err = api.Create(ctx, fresh, metav1.CreateOptions{})
-	case !equality.Semantic.DeepEqual(*webhooks(have), want) ||
-		!equality.Semantic.DeepEqual(have.GetOwnerReferences(), fresh.GetOwnerReferences()):
-		*webhooks(have) = want
-		have.SetOwnerReferences(fresh.GetOwnerReferences())
-		did = "updated"
-		_, err = api.Update(ctx, have, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return false, fmt.Errorf("bring %T %s up to date: %w", fresh, policies.WebhookConfigurations, err)
 	}
 	if did != "" {
-		log.Info("webhook configuration "+did, "kind", fmt.Sprintf("%T", fresh), "webhooks", len(want))
+		log.Info("webhook configuration "+did, "kind", fmt.Sprintf("%T", fresh), "webhooks", want)
 	}
 	return did != "", nil
 }
 
-// Written is what the webhook configurations say now, each value once. There is more than one only
-// while they are being written.
-type Written struct {
-	// Bundles are the CA bundles.
-	Bundles [][]byte
-	// Tokens are the tokens with which the paths begin; empty for a path without one.
-	Tokens []string
-}
-
-// WrittenNow reads the webhook configurations.
-func WrittenNow(ctx context.Context, config *rest.Config) (Written, error) {
-	client, err := typedadmissionregistrationv1.NewForConfig(config)
-	if err != nil {
-		return Written{}, fmt.Errorf("make a client for webhook configurations: %w", err)
-	}
-	return writtenNow(ctx, client)
-}
-
-func writtenNow(ctx context.Context,
-	client typedadmissionregistrationv1.AdmissionregistrationV1Interface) (Written, error) {
-	var w Written
-	mutating, err := client.MutatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return Written{}, fmt.Errorf("read MutatingWebhookConfiguration %s: %w", policies.WebhookConfigurations, err)
-	}
-	if err == nil {
-		for i := range mutating.Webhooks {
-			w.add(&mutating.Webhooks[i].ClientConfig)
-		}
-	}
-	validating, err := client.ValidatingWebhookConfigurations().Get(ctx, policies.WebhookConfigurations,
-		metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return Written{}, fmt.Errorf("read ValidatingWebhookConfiguration %s: %w", policies.WebhookConfigurations, err)
-	}
-	if err == nil {
-		for i := range validating.Webhooks {
-			w.add(&validating.Webhooks[i].ClientConfig)
-		}
-	}
-	return w, nil
-}
-
-func (w *Written) add(c *admissionregistrationv1.WebhookClientConfig) {
-	if !slices.ContainsFunc(w.Bundles, func(b []byte) bool { return bytes.Equal(b, c.CABundle) }) {
-		w.Bundles = append(w.Bundles, c.CABundle)
-	}
-	if token := tokenOf(c); !slices.Contains(w.Tokens, token) {
-		w.Tokens = append(w.Tokens, token)
-	}
-}
-
-// tokenOf returns the segment before the last of a webhook's path.
-func tokenOf(c *admissionregistrationv1.WebhookClientConfig) string {
-	path := ""
+// write creates an object, or updates it if what spec returns, or its owners, differ, and it may be
+// changed. did says what was done; empty for nothing.
+func write[C metav1.Object, S any](ctx context.Context, api configurations[C], want, have C, there, free bool,
+	spec func(C) *S) (now C, did string, err error) {
 	switch {
-	case c.Service != nil && c.Service.Path != nil:
-		path = *c.Service.Path
-	case c.URL != nil:
-		if u, err := url.Parse(*c.URL); err == nil {
-			path = u.Path
-		}
+	case !there:
+		did = "created"
+		now, err = api.Create(ctx, want, metav1.CreateOptions{})
+	case equality.Semantic.DeepEqual(*spec(have), *spec(want)) &&
+		equality.Semantic.DeepEqual(have.GetOwnerReferences(), want.GetOwnerReferences()):
+		return have, "", nil
+	case !free:
+		return have, "", errAfterWebhook
+	default:
+		*spec(have) = *spec(want)
+		have.SetOwnerReferences(want.GetOwnerReferences())
+		did = "updated"
+		now, err = api.Update(ctx, have, metav1.UpdateOptions{})
 	}
-	segments := strings.Split(path, "/")
-	if len(segments) < 3 {
-		return ""
-	}
-	return segments[len(segments)-2]
+	return now, did, err
 }

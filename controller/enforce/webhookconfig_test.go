@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,7 +82,7 @@ func TestWhatAnotherSourceHasWrittenIsTrustedOn(t *testing.T) {
 		}}
 		client := fake.NewClientset(written)
 		trust := &remembering{bundle: bundle{pem: []byte("own ")}}
-		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
+		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, canary: untold(t, client), log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: trust, Token: &tokener{next: "t"},
 			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}}
@@ -101,6 +100,13 @@ func TestWhatAnotherSourceHasWrittenIsTrustedOn(t *testing.T) {
 			t.Errorf("the bundle is %q; it was told %q", got, trust.heard)
 		}
 	})
+}
+
+// untold is a canary that tells nobody.
+func untold(t *testing.T, client *fake.Clientset) *canary {
+	t.Helper()
+	return newCanary("weir-system", client.CoordinationV1(), &board{}, func(metav1.ConditionStatus, string, string) {},
+		testEnforcementMetrics(t), logr.Discard())
 }
 
 // tokener says which token is next.
@@ -131,7 +137,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 	inForce(t, api, func(t *testing.T, state *live.State) {
 		client := fake.NewClientset()
 		trust, token := &bundle{err: errors.New("no certificate yet")}, &tokener{err: errors.New("no Secret yet")}
-		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
+		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, canary: untold(t, client), log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: trust, Token: token,
 			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}}
@@ -155,7 +161,7 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 			api.Put("deletionpolicies", text)
 			<-changed
 		}
-		step("without policies there is nothing, and no certificate is needed", "")
+		step("a bundle is needed also without policies", "the webhook's CA is not known: no certificate yet")
 		policy(delpol("p", "configmaps", "propagation: {default: Orphan}"))
 		step("without a bundle nothing is written", "the webhook's CA is not known: no certificate yet")
 		trust.pem, trust.err = []byte("one"), nil
@@ -218,10 +224,9 @@ func TestWebhookConfigurationsFollowThePolicies(t *testing.T) {
 		changed := state.Changed()
 		api.Remove("deletionpolicies.weir.dev/p")
 		<-changed
-		trust.err = errors.New("away")
-		step("no policy any more", "", "delete validatingwebhookconfigurations")
-		if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), policies.WebhookConfigurations, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("it is still there: %v", err)
+		step("no policy any more", "", "update validatingwebhookconfigurations")
+		if got, want := strings.Join(names(t, client), " "), "policies.weir.dev canary.weir.dev"; got != want {
+			t.Errorf("there is %s, want %s", got, want)
 		}
 	})
 }
@@ -315,7 +320,7 @@ func TestWebhookConfigurationsGoWithWeirsNamespace(t *testing.T) {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system", UID: uid}}
 		}
 		client := fake.NewClientset(home("first"))
-		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
+		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, canary: untold(t, client), log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: &bundle{pem: []byte("ca")}, Token: &tokener{next: "token"},
 			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}, kept: func() []schema.GroupResource { return []schema.GroupResource{fixture.ConfigMaps} }}

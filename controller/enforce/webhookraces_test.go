@@ -35,7 +35,7 @@ func configured(t *testing.T, client *fake.Clientset, test func(t *testing.T, c 
 	api.Put("namespaces", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
 	api.Put("deletionpolicies", delpol("p", "configmaps", "propagation: {default: Orphan}"))
 	inForce(t, api, func(t *testing.T, state *live.State) {
-		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, log: logr.Discard(), target: &WebhookTarget{
+		c := &configurator{client: client.AdmissionregistrationV1(), namespaces: client.CoreV1().Namespaces(), policies: state, canary: untold(t, client), log: logr.Discard(), target: &WebhookTarget{
 			Service: types.NamespacedName{Namespace: "weir-system", Name: "weir"}, Certificates: &bundle{pem: []byte("ca")}, Token: &tokener{next: "token"},
 			Paths: map[policies.Webhook]string{policies.WebhookAddFinalizer: "/stamp", policies.WebhookDelete: "/delete"},
 		}, kept: func() []schema.GroupResource { return []schema.GroupResource{fixture.ConfigMaps} }}
@@ -80,7 +80,7 @@ func TestWebhookConfigurationsAreKeptWhateverOthersDoToThem(t *testing.T) {
 	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system", UID: "home"}})
 	configured(t, client, func(t *testing.T, _ *configurator) {
 		want := names(t, client)
-		if len(want) < 2 {
+		if len(want) < 4 {
 			t.Fatalf("there is %v", want)
 		}
 		api := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -170,7 +170,7 @@ func TestAWriteOfConfigurationsThatFailsIsTriedAgainSoon(t *testing.T) {
 					t.Errorf("the other is not there either: %v", got)
 				}
 				elapse(5 * time.Second)
-				if got := names(t, client); len(got) < 2 || refusals < 3 {
+				if got := names(t, client); len(got) < 4 || refusals < 3 {
 					t.Errorf("after %d tries there is %v", refusals, got)
 				}
 			})
