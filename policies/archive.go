@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
@@ -118,9 +117,4 @@ func (d *Decision) hold(brake, archive *compiled, enforced bool) Wanted {
 	}
 	d.Enforced = enforced
 	return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}
-}
-
-func (c *compiled) compileArchive(a *v1beta1.Archive) {
-	c.warnOfUnheld("spec.archive", slices.Concat([]schema.GroupResource{pods, definitions}, machines, permissions))
-	c.mention(a.Exclude, field.NewPath("spec", "archive", "exclude"))
 }

@@ -88,7 +88,9 @@ func (c *Cascade) begin() bool {
 	wanted := func(gr schema.GroupResource) bool { return len(c.about(gr)) > 0 }
 	if c.binds() {
 		if err := c.hold(wanted); err != nil {
-			c.failAll(err)
+			for _, p := range c.guards {
+				c.fail(p, err)
+			}
 		}
 		return len(c.kinds) > 0 || len(c.v.errors) > 0
 	}
@@ -120,12 +122,6 @@ func (c *Cascade) hold(wanted func(schema.GroupResource) bool) (err error) {
 
 // about returns the policies that may protect objects of a resource here.
 func (c *Cascade) about(gr schema.GroupResource) []*compiled { return naming(c.guards, gr) }
-
-func (c *Cascade) failAll(why error) {
-	for _, p := range c.guards {
-		c.fail(p, why)
-	}
-}
 
 // fail records, once, that a policy could not be judged. It refuses nothing if the objects' own
 // deletes are judged.

@@ -171,7 +171,8 @@ func (c *compiled) compileDeletion(p *v1beta1.DeletionPolicySpec) {
 		c.warnOfUnheld("spec.brake", append(slices.Clone(notPropagated), definitions))
 	}
 	if p.Archive != nil {
-		c.compileArchive(p.Archive)
+		c.warnOfUnheld("spec.archive", slices.Concat([]schema.GroupResource{pods, definitions}, machines, permissions))
+		c.mention(p.Archive.Exclude, field.NewPath("spec", "archive", "exclude"))
 	}
 	if p.Propagation == nil {
 		return

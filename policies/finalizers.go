@@ -29,7 +29,7 @@ func (s *Set) decideWrite(q *Question, d *Decision) {
 	if adds && q.Operation == Update && object(q.OldObject).terminating() && !s.isSystem(q.User) {
 		warning = keepFinalizer(q, d)
 	}
-	if s.exempt(q) != "" {
+	if s.exempt(q) {
 		return
 	}
 	if adds {
@@ -177,13 +177,14 @@ func (s *Set) FinalizersFor(q Question) (Wanted, []PolicyError) {
 			return w, v.errors
 		}
 	}
-	if by := s.braking(asDelete, ask); by != nil {
-		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
+	by := s.braking(asDelete, ask)
+	if by == nil {
+		by = s.archiving(asDelete, ask)
 	}
-	if by := s.archiving(asDelete, ask); by != nil {
-		return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
+	if by == nil {
+		return Wanted{}, v.errors
 	}
-	return Wanted{}, v.errors
+	return Wanted{By: by.key.Name, Finalizers: []string{v1beta1.Finalizer}}, v.errors
 }
 
 func (c *compiled) wanted(gr schema.GroupResource) Wanted {

@@ -2,10 +2,8 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -239,7 +237,4 @@ func (s *objects) reflector(lw *cache.ListWatch, client any, gvr schema.GroupVer
 }
 
 // notServed reports whether an error is the API server's answer that it does not know a kind.
-func notServed(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
-}
+func notServed(err error) bool { return apierrors.IsNotFound(err) }
