@@ -92,14 +92,15 @@ func New(o Options) (*Enforcer, error) {
 	}
 	e, now := &Enforcer{policies: o.Policies, propagator: newPropagator(o, m), log: o.Log}, &board{}
 	e.backFill = newBackFill(s, lister, writer, r, o.Policies, now, m, o.Log)
-	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies,
-		drains: drainsOf(o), asks: o.Webhooks != nil,
+	e.status = &statusWriter{client: o.Dynamic, board: now, policies: o.Policies, drains: drainsOf(o),
 		served: func() served { return servedNow(s, o.Watcher.Undiscovered()) }, metrics: m, log: o.Log}
 	if o.FilesIn != "" {
 		e.status.files = &fileReport{maps: o.Kube.CoreV1().ConfigMaps(o.FilesIn), namespace: o.FilesIn}
 	}
 	if o.Webhooks != nil {
 		e.configure(o, now, m)
+	} else {
+		now.update(func(s *snapshot) { s.asked.seen = notConfigured })
 	}
 	return e, nil
 }

@@ -139,18 +139,11 @@ func (l *look) objects(ctx context.Context, group *errgroup.Group) error {
 // left alone.
 func (l *look) takeAll(ctx context.Context, group *errgroup.Group) {
 	for _, v := range l.carrying {
+		m := &metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
+			Finalizers: v.Finalizers, Annotations: map[string]string{v1beta1.ArmedAtAnnotation: ""}}
 		l.change(ctx, group, nil, func(ctx context.Context) (finalizers.Result, error) {
-			return l.writer.Take(ctx, l.gvr, metaOf(v))
+			return l.writer.Take(ctx, l.gvr, m)
 		})
-	}
-}
-
-// metaOf returns the known metadata of an object that no policy wants to carry the finalizer any
-// more.
-func metaOf(v graph.View) *metav1.ObjectMeta {
-	return &metav1.ObjectMeta{
-		Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion, Finalizers: v.Finalizers,
-		Annotations: map[string]string{v1beta1.ArmedAtAnnotation: ""},
 	}
 }
 

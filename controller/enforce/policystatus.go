@@ -34,7 +34,6 @@ type statusWriter struct {
 	client   dynamic.Interface
 	policies *live.State
 	board    *board
-	asks     bool // this process writes webhook configurations and checks that the API server calls the webhook
 	served   func() served
 	drains   reach       // what is known of waves without the webhook
 	files    *fileReport // nil: policies that are files are not reported
@@ -46,11 +45,8 @@ func (w *statusWriter) run(ctx context.Context) {
 	for {
 		changed := w.policies.Changed()
 		now, news := w.board.read()
-		f := facts{reached: notConfigured, drains: w.drains, serves: w.served()}
 		set := w.policies.Set()
-		if w.asks {
-			f.reached = now.asked.about(set)
-		}
+		f := facts{reached: now.asked.about(set), drains: w.drains, serves: w.served()}
 		if now.judged.of == set {
 			f.judged = now.judged.says
 		}
