@@ -18,6 +18,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -45,11 +46,8 @@ var Absent = metav1.OwnerReference{
 
 // Reporter reports to users what the canary shows.
 type Reporter interface {
-	// OtherCollector sends an Event on the canary that another collector works, or that this is not
-	// known.
-	OtherCollector(canary graph.Ref, text string)
-	// CollectorSilent reports that the built-in collector does not work, or works again.
-	CollectorSilent(canary graph.Ref, silent bool, text string)
+	Warn(canary graph.Ref, reason, text string)
+	Tell(canary graph.Ref, reason, text string)
 }
 
 // Options are the options of New.
@@ -267,7 +265,7 @@ func (c *Canary) found(uid types.UID, first bool) {
 	text := fmt.Sprintf("%s (it deleted ConfigMap %s/%s, whose owner never existed)",
 		ErrOther, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
-	c.Reporter.OtherCollector(c.ref(uid), text)
+	c.Reporter.Warn(c.ref(uid), events.ReasonOtherCollector, text)
 }
 
 func (c *Canary) cannotTell(err error) {
@@ -275,5 +273,5 @@ func (c *Canary) cannotTell(err error) {
 		"%v (weir needs get, create and delete of ConfigMap %s/%s; --beside-builtin has weir not look)",
 		err, c.Namespace, v1beta1.CollectorCanary)
 	c.Log.Error(nil, text)
-	c.Reporter.OtherCollector(c.ref(""), text)
+	c.Reporter.Warn(c.ref(""), events.ReasonOtherCollector, text)
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
@@ -79,12 +80,15 @@ func (k *cage) set(change func()) {
 	change()
 }
 
-func (k *cage) OtherCollector(_ graph.Ref, text string) {
-	k.set(func() { k.told = append(k.told, text[:strings.IndexAny(text, ",:")]) })
+func (k *cage) Warn(_ graph.Ref, reason, text string) {
+	if text = text[:strings.IndexAny(text, ",:")]; reason == events.ReasonCollectorSilent {
+		text = "silent: true"
+	}
+	k.set(func() { k.told = append(k.told, text) })
 }
 
-func (k *cage) CollectorSilent(_ graph.Ref, silent bool, _ string) {
-	k.set(func() { k.told = append(k.told, fmt.Sprintf("silent: %t", silent)) })
+func (k *cage) Tell(_ graph.Ref, reason, _ string) {
+	k.set(func() { k.told = append(k.told, fmt.Sprintf("silent: %t", reason != events.ReasonCollectorWorks)) })
 }
 
 func (k *cage) heard() []string {

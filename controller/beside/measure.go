@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -47,15 +48,16 @@ func (c *Canary) measure(ctx context.Context, was bool) (silent bool, err error)
 	took := time.Since(p.since)
 	c.metrics.measured(!silent, took)
 	if silent != was {
-		text := "the built-in garbage collector works again"
+		text, reason, tell := "the built-in garbage collector works again", events.ReasonCollectorWorks, c.Reporter.Tell
 		if silent {
+			reason, tell = events.ReasonCollectorSilent, c.Reporter.Warn
 			text = fmt.Sprintf("the built-in garbage collector does not work: ConfigMap %s/%s, whose owner never existed, "+
 				"stands for %s. Garbage stays, and objects that are being deleted in the foreground wait. "+
 				"See the log of kube-controller-manager",
 				c.Namespace, v1beta1.CollectorCanary, took.Round(time.Second))
 		}
 		c.Log.Info(text)
-		c.Reporter.CollectorSilent(c.ref(p.uid), silent, text)
+		tell(c.ref(p.uid), reason, text)
 	}
 	return silent, nil
 }

@@ -93,8 +93,8 @@ func TestWhatIsInTheWayOfACanaryIsRemoved(t *testing.T) {
 // teller is a Reporter of texts.
 type teller func(text string)
 
-func (f teller) OtherCollector(_ graph.Ref, text string)          { f(text) }
-func (f teller) CollectorSilent(_ graph.Ref, _ bool, text string) { f(text) }
+func (f teller) Warn(_ graph.Ref, _, text string) { f(text) }
+func (f teller) Tell(_ graph.Ref, _, text string) { f(text) }
 
 // TestWatchGoesOnWhileNothingIsKnown: that the API server does not answer is no other collector,
 // and one that begins after that is found.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 )
@@ -19,13 +20,6 @@ import (
 // mostWeighed bounds the references that are followed to weigh objects. It is more than any limit
 // that makes sense.
 const mostWeighed = 20_000
-
-// Reporter sends Events.
-type Reporter interface {
-	// CollectionHeld sends an Event on a HeldCollection: something is held, or a decision had an
-	// effect.
-	CollectionHeld(name string, uid types.UID, warning bool, text string)
-}
 
 // Options are the options of New.
 type Options struct {
@@ -35,7 +29,7 @@ type Options struct {
 	// Record is the ConfigMaps of Weir's own namespace. One of them records requested deletions that
 	// are not finished; nil: nothing is recorded.
 	Record   typedcorev1.ConfigMapInterface
-	Reporter Reporter
+	Reporter *events.Reporter
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }

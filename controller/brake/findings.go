@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -262,13 +263,14 @@ func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 
 // tell sends Events when something begins to be held, and about decisions.
 func (k *keeper) tell(r *record, uid types.UID) {
-	switch name, message := r.String(), r.condition().Message; {
+	on := graph.Ref{Kind: Resource.GroupResource(), Name: r.String(), UID: uid}
+	switch message := r.condition().Message; {
 	case !r.told && len(r.seen.uids) > 0:
 		r.told = true
-		k.Reporter.CollectionHeld(name, uid, true, message)
-		k.Log.Info("held", "name", name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", message)
+		k.Reporter.Warn(on, events.ReasonCollectionHeld, message)
+		k.Log.Info("held", "name", on.Name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", message)
 	case r.outcome != r.outcomeTold:
 		r.outcomeTold = r.outcome
-		k.Reporter.CollectionHeld(name, uid, false, r.outcome)
+		k.Reporter.Tell(on, events.ReasonDecision, r.outcome)
 	}
 }

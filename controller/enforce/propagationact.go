@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -24,7 +25,7 @@ func (s *propagator) carryOut(ctx context.Context, v graph.View, h *holding, m *
 		h.late = h.late || step.late
 		s.rule(ref, h, "") // an earlier ruling no longer counts
 		if !step.soon {
-			s.reporter.OnHold(v.Ref, step.why)
+			s.reporter.Once(v.Ref, events.ReasonHeld, step.why)
 		}
 		return errWaits
 	case len(step.release) > 0:

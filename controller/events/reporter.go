@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies"
@@ -64,8 +65,7 @@ type Reporter struct {
 // watches are taken up again before.
 const heldAfter = 5 * time.Second
 
-// heldUnseen is the topic of these Events. OnHold uses ReasonHeld, too, and has a last text of its
-// own.
+// heldUnseen is the topic of these Events: what others say by ReasonHeld has a last text of its own.
 const heldUnseen = ReasonHeld + "/unseen"
 
 // topic is an object and the reason of an Event on it. Each has a last text of its own.
@@ -87,10 +87,10 @@ func (r *Reporter) Decided(a graph.Action) {
 	if s := a.Mismatched; s != nil && r.first(a.Object.UID, ReasonInvalidNamespace, s.Name) {
 		text := fmt.Sprintf("ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			s.APIVersion, s.Kind, a.Object.Namespace, s.Name, s.UID, a.Object.Namespace)
-		r.warn(r.object(a.Object), ReasonInvalidNamespace, text)
+		r.Warn(a.Object, ReasonInvalidNamespace, text)
 	}
 	if a.Unresolvable != graph.Resolvable {
-		r.once(a.Object, ReasonUnresolvable, a.Why)
+		r.Once(a.Object, ReasonUnresolvable, a.Why)
 	}
 }
 
@@ -99,12 +99,12 @@ func (r *Reporter) Refused(a graph.Action, o request.Outcome, err error, tries i
 	if o == request.Failed && tries < failuresBeforeEvent || request.InNoNamespace(a.Object, err) {
 		return
 	}
-	r.once(a.Object, ReasonRefused, fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err))
+	r.Once(a.Object, ReasonRefused, fmt.Sprintf("cannot %s (%s): %v", a.Words("it"), a.Why, err))
 }
 
 // Kept says why an object is kept, that it was released from its owners, and how to delete it.
 func (r *Reporter) Kept(a graph.Action) {
-	r.warn(r.object(a.Object), ReasonKept, a.Why+". It is kept, and was released from its owners. To delete it, "+
+	r.Warn(a.Object, ReasonKept, a.Why+". It is kept, and was released from its owners. To delete it, "+
 		"delete the object itself, and confirm that where a policy asks for it")
 }
 
@@ -135,82 +135,32 @@ func (r *Reporter) Held(a graph.Action) (said bool, again time.Duration) {
 		return false, left
 	}
 	if r.first(a.Object.UID, heldUnseen, a.Why) {
-		r.warn(r.object(a.Object), ReasonHeld, a.Why)
+		r.Warn(a.Object, ReasonHeld, a.Why)
 	}
 	return true, 0
-}
-
-// OnHold says why the deletion of an object does not go on.
-func (r *Reporter) OnHold(ref graph.Ref, why string) {
-	r.once(ref, ReasonHeld, why)
-}
-
-// NotRecorded says that an object was deleted although it could not be recorded.
-func (r *Reporter) NotRecorded(ref graph.Ref, why string) {
-	r.warn(r.object(ref), ReasonNotRecorded, why)
-}
-
-// TreePurged says on a DeletedTree, which is gone by then, why it was purged early.
-func (r *Reporter) TreePurged(name string, uid types.UID, why string) {
-	on := &corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "DeletedTree", Name: name, UID: uid}
-	r.warn(on, ReasonTreePurged, why)
-}
-
-// Blocked says on a namespace that its draining does not go on, and what it waits for.
-func (r *Reporter) Blocked(namespace graph.Ref, why string) {
-	r.once(namespace, ReasonWaveBlocked, why)
 }
 
 // Rewound says on the namespace kube-system, which stands for the cluster, that its history went
 // back.
 func (r *Reporter) Rewound(why string) {
-	on := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem}
-	r.warn(on, ReasonHistoryRewound,
+	r.Warn(graph.Ref{Kind: kinds.Namespaces, Name: metav1.NamespaceSystem}, ReasonHistoryRewound,
 		fmt.Sprintf("the API server's history went back, as after a restore from a backup (%s): "+
 			"everything is listed again, and nothing is deleted until that is done", why))
 }
 
 // Enforced says on the webhook configuration whether the API server asks the webhook.
 func (r *Reporter) Enforced(is metav1.ConditionStatus, reason, message string) {
-	on := &corev1.ObjectReference{
-		APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration",
-		Name: policies.WebhookConfigurations,
-	}
+	on := graph.Ref{Kind: webhooks, Name: policies.WebhookConfigurations}
 	switch is {
 	case metav1.ConditionTrue:
-		r.tell(on, ReasonEnforced, message)
+		r.Tell(on, ReasonEnforced, message)
 	case metav1.ConditionFalse:
-		r.warn(on, ReasonNotEnforced, reason+": "+message)
+		r.Warn(on, ReasonNotEnforced, reason+": "+message)
 	case metav1.ConditionUnknown:
 	}
 }
 
-// OtherCollector says on the canary that another garbage collector works, or that this cannot be
-// determined.
-func (r *Reporter) OtherCollector(canary graph.Ref, text string) {
-	r.warn(r.object(canary), ReasonOtherCollector, text)
-}
-
-// CollectorSilent says on the canary that the built-in collector does not work, or that it does
-// again.
-func (r *Reporter) CollectorSilent(canary graph.Ref, silent bool, text string) {
-	if silent {
-		r.warn(r.object(canary), ReasonCollectorSilent, text)
-		return
-	}
-	r.tell(r.object(canary), ReasonCollectorWorks, text)
-}
-
-// CollectionHeld says on a HeldCollection that it holds something, or what became of a decision
-// about it.
-func (r *Reporter) CollectionHeld(name string, uid types.UID, warning bool, text string) {
-	on := &corev1.ObjectReference{APIVersion: v1beta1.GroupVersion.String(), Kind: "HeldCollection", Name: name, UID: uid}
-	if warning {
-		r.warn(on, ReasonCollectionHeld, text)
-		return
-	}
-	r.tell(on, ReasonDecision, text)
-}
+var webhooks = schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"}
 
 // Cascade says on an owner, which may be gone, what was collected because of it. collected names
 // some of the objects, as JSON; it may be empty.
@@ -220,41 +170,43 @@ func (r *Reporter) Cascade(root graph.Claim, text, collected string) {
 		on.Namespace = root.Namespace
 	}
 	if collected == "" {
-		r.tell(on, ReasonCascade, text)
+		r.send(on, corev1.EventTypeNormal, ReasonCascade, text)
 		return
 	}
 	r.events.AnnotatedEventf(on, map[string]string{v1beta1.CollectedAnnotation: collected},
 		corev1.EventTypeNormal, ReasonCascade, "%s", words.Cut(text, mostNote))
 }
 
-// Drained says on a namespace, which may be gone, what was deleted with it.
-func (r *Reporter) Drained(namespace graph.Ref, text string) {
-	r.tell(r.object(namespace), ReasonCascade, text)
-}
-
 // Policy says something about a policy, on the policy.
 func (r *Reporter) Policy(object map[string]any, eventType, reason, message string) {
 	u := unstructured.Unstructured{Object: object}
 	on := &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
-	r.events.Event(on, eventType, reason, words.Cut(message, mostNote))
+	r.send(on, eventType, reason, message)
 }
 
 // mostNote is the longest text of an Event, in bytes, which is the API server's limit for
 // events.k8s.io. Texts contain what others choose, such as finalizers and answers of webhooks.
 const mostNote = 1024
 
-func (r *Reporter) tell(on *corev1.ObjectReference, reason, text string) {
-	r.events.Event(on, corev1.EventTypeNormal, reason, words.Cut(text, mostNote))
+// send sends an Event.
+func (r *Reporter) send(on *corev1.ObjectReference, level, reason, text string) {
+	r.events.Event(on, level, reason, words.Cut(text, mostNote))
 }
 
-func (r *Reporter) warn(on *corev1.ObjectReference, reason, text string) {
-	r.events.Event(on, corev1.EventTypeWarning, reason, words.Cut(text, mostNote))
+// Tell says something on an object that asks for nothing to be done.
+func (r *Reporter) Tell(on graph.Ref, reason, text string) {
+	r.send(r.object(on), corev1.EventTypeNormal, reason, text)
 }
 
-// once warns, unless the last text for the same reason was the same.
-func (r *Reporter) once(ref graph.Ref, reason, text string) {
-	if r.first(ref.UID, reason, text) {
-		r.warn(r.object(ref), reason, text)
+// Warn says something on an object, each time.
+func (r *Reporter) Warn(on graph.Ref, reason, text string) {
+	r.send(r.object(on), corev1.EventTypeWarning, reason, text)
+}
+
+// Once warns, unless the last text for the same reason was the same.
+func (r *Reporter) Once(on graph.Ref, reason, text string) {
+	if r.first(on.UID, reason, text) {
+		r.Warn(on, reason, text)
 	}
 }
 

@@ -21,10 +21,10 @@ func TestBlockedWaveIsToldOnceForEachReason(t *testing.T) {
 	})
 	shop, other := graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "1"},
 		graph.Ref{Kind: kinds.Namespaces, Name: "shop", UID: "2"}
-	r.Blocked(shop, "waiting for 2 pods")
-	r.Blocked(shop, "waiting for 2 pods")
-	r.Blocked(shop, "waiting for 1 pods")
-	r.Blocked(other, "waiting for 1 pods") // the namespace of the same name that came later
+	r.Once(shop, ReasonWaveBlocked, "waiting for 2 pods")
+	r.Once(shop, ReasonWaveBlocked, "waiting for 2 pods")
+	r.Once(shop, ReasonWaveBlocked, "waiting for 1 pods")
+	r.Once(other, ReasonWaveBlocked, "waiting for 1 pods") // the namespace of the same name that came later
 	close(events.Events)
 	var reported []string
 	for e := range events.Events {
@@ -68,9 +68,9 @@ func TestDeletionThatWaitsForUnseenKindsIsToldOnceAfterAWhile(t *testing.T) {
 func TestTextOfAnEventIsBounded(t *testing.T) {
 	r, own := newReporter()
 	long := strings.Repeat("a finalizer ", 100_000)
-	r.Blocked(web, long)
-	r.Blocked(web, long+"and another")
-	r.Drained(web, long)
+	r.Once(web, ReasonWaveBlocked, long)
+	r.Once(web, ReasonWaveBlocked, long+"and another")
+	r.Tell(web, ReasonCascade, long)
 	r.Cascade(graph.Claim{APIVersion: "v1", Kind: "Team", Name: "a", UID: "t"}, long, `[{"name": "x"}]`)
 	r.Rewound(long)
 	r.Decided(graph.Action{Object: web, Mismatched: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet",

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
 	"github.com/weir-dev/weir/policies/v1beta1"
@@ -50,9 +51,16 @@ func (s *said) AnnotatedEventf(
 func newReporter() (r *Reporter, own *said) {
 	own = &said{}
 	return New(own, func(gr schema.GroupResource) schema.GroupVersionKind {
-		return schema.GroupVersionKind{Group: gr.Group, Version: "v1", Kind: "Pod"}
+		return map[schema.GroupResource]schema.GroupVersionKind{
+			web.Kind:         {Version: "v1", Kind: "Pod"},
+			kinds.Namespaces: {Version: "v1", Kind: "Namespace"},
+			held.Kind:        v1beta1.GroupVersion.WithKind("HeldCollection"),
+			webhooks:         {Group: webhooks.Group, Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		}[gr]
 	}), own
 }
+
+var held = graph.Ref{Kind: v1beta1.GroupVersion.WithResource("heldcollections").GroupResource(), Name: "pods", UID: "h"}
 
 var web = graph.Ref{Kind: schema.GroupResource{Resource: "pods"}, Namespace: "shop", Name: "web", UID: "u"}
 
@@ -134,12 +142,12 @@ func TestTheLevelOfAnEventSaysWhetherThereIsSomethingToDo(t *testing.T) {
 	on := "ValidatingWebhookConfiguration/" + policies.WebhookConfigurations
 	expect(t, "enforced", own, "Normal Enforced "+on+" : the API server asks",
 		"Warning NotEnforced "+on+" : NotReached: connection refused")
-	r.CollectorSilent(web, true, "silent")
-	r.CollectorSilent(web, false, "works")
+	r.Warn(web, ReasonCollectorSilent, "silent")
+	r.Tell(web, ReasonCollectorWorks, "works")
 	expect(t, "the built-in collector", own, "Warning BuiltinCollectorSilent Pod/web shop: silent",
 		"Normal BuiltinCollectorWorks Pod/web shop: works")
-	r.CollectionHeld("pods", "h", true, "holds 3")
-	r.CollectionHeld("pods", "h", false, "decided")
+	r.Warn(held, ReasonCollectionHeld, "holds 3")
+	r.Tell(held, ReasonDecision, "decided")
 	expect(t, "a HeldCollection", own, "Warning CollectionHeld HeldCollection/pods : holds 3",
 		"Normal Decision HeldCollection/pods : decided")
 }
@@ -161,12 +169,12 @@ func TestACascadeIsToldOnItsRootWhereThatIs(t *testing.T) {
 // Memory of what was said is bounded: then it may be said once more, and is not kept to itself.
 func TestWhatWasSaidIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
 	r, own := newReporter()
-	r.OnHold(web, "waits")
+	r.Once(web, ReasonHeld, "waits")
 	for i := range mostReported - 1 { // it is full then
 		r.reported[topic{reason: fmt.Sprint(i)}] = 1
 	}
-	r.OnHold(graph.Ref{Kind: web.Kind, Name: "other", UID: "2"}, "waits")
-	r.OnHold(web, "waits")
+	r.Once(graph.Ref{Kind: web.Kind, Name: "other", UID: "2"}, ReasonHeld, "waits")
+	r.Once(web, ReasonHeld, "waits")
 	if len(own.lines) != 3 || len(r.reported) != 2 {
 		t.Errorf("said %d times, and remembers %d", len(own.lines), len(r.reported))
 	}
@@ -190,19 +198,19 @@ func TestAnEventIsOnTheObjectThatItIsAbout(t *testing.T) {
 			r.Decided(graph.Action{Object: pod, Unresolvable: graph.UnservedKind, Why: "Team a is not served"})
 		}, "Warning OwnerRefUnresolvable Pod/web shop: Team a is not served", onPod},
 		"a hold": {func(r *Reporter) {
-			r.OnHold(pod, "waits")
+			r.Once(pod, ReasonHeld, "waits")
 		}, "Warning DeletionHeld Pod/web shop: waits", onPod},
 		"another collector": {func(r *Reporter) {
-			r.OtherCollector(pod, "both")
+			r.Warn(pod, ReasonOtherCollector, "both")
 		}, "Warning OtherCollector Pod/web shop: both", onPod},
-		"a namespace that is drained": {func(r *Reporter) { r.Drained(pod, "deleted 3") },
+		"a namespace that is drained": {func(r *Reporter) { r.Tell(pod, ReasonCascade, "deleted 3") },
 			"Normal " + ReasonCascade + " Pod/web shop: deleted 3", onPod},
 		"a policy": {func(r *Reporter) {
 			r.Policy(policy, corev1.EventTypeNormal, "Fine", "it is")
 		}, "Normal Fine DrainPolicy/a : it is",
 			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "DrainPolicy", Name: "a", UID: "p"}},
 		"a held collection": {func(r *Reporter) {
-			r.CollectionHeld("pods", "h", true, "holds 3")
+			r.Warn(held, ReasonCollectionHeld, "holds 3")
 		}, "Warning CollectionHeld HeldCollection/pods : holds 3",
 			corev1.ObjectReference{APIVersion: "weir.dev/v1beta1", Kind: "HeldCollection", Name: "pods", UID: "h"}},
 		"a history that went back": {func(r *Reporter) { r.Rewound("9 came after 12") },
@@ -247,13 +255,13 @@ func TestTwoReasonsToWaitAreEachToldOnce(t *testing.T) {
 		r.Held(unseen)
 		<-time.After(heldAfter)
 		for range 3 {
-			r.OnHold(web, "a policy holds it")
+			r.Once(web, ReasonHeld, "a policy holds it")
 			r.Held(unseen)
 		}
 		expect(t, "in turns", own, "Warning DeletionHeld Pod/web shop: a policy holds it",
 			"Warning DeletionHeld Pod/web shop: pods are not all seen")
 		r.Succeeded(unseen)
-		r.OnHold(web, "a policy holds it")
+		r.Once(web, ReasonHeld, "a policy holds it")
 		expect(t, "the collector's success is no news of the policy", own)
 	})
 }
@@ -284,7 +292,7 @@ func TestOneOfManyReportersSaysIt(t *testing.T) {
 	r := New(events, func(schema.GroupResource) schema.GroupVersionKind { return schema.GroupVersionKind{} })
 	var all sync.WaitGroup
 	for range 50 {
-		all.Go(func() { r.OnHold(web, "waits") })
+		all.Go(func() { r.Once(web, ReasonHeld, "waits") })
 	}
 	all.Wait()
 	if len(events.Events) != 1 {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -76,7 +77,7 @@ func (p *pass) tell(step drain.Step) {
 		return
 	}
 	ref := graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID, ResourceVersion: p.ns.ResourceVersion}
-	p.Reporter.Blocked(ref, step.Why)
+	p.Reporter.Once(ref, events.ReasonWaveBlocked, step.Why)
 }
 
 // describe writes the conditions of the namespace if they differ from those wanted. Beside the

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/drain"
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
@@ -55,7 +56,7 @@ func (d *Drainer) failing(ctx context.Context, name string, err error) {
 		return
 	}
 	step := drain.Step{Verb: drain.Wait, Failed: true, Why: "draining does not go on: " + err.Error()}
-	d.Reporter.Blocked(graph.Ref{Kind: kinds.Namespaces, Name: name, UID: uid}, step.Why)
+	d.Reporter.Once(graph.Ref{Kind: kinds.Namespaces, Name: name, UID: uid}, events.ReasonWaveBlocked, step.Why)
 	if err := d.describeFailure(ctx, name, uid, step); err != nil {
 		d.Log.V(1).Info("cannot write the condition", "namespace", name, "err", err.Error())
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/words"
@@ -32,7 +33,7 @@ func (p *pass) record() {
 	}
 	p.Log.Info("cascade", "namespace", p.ns.Name, "uid", p.ns.UID, "what", text)
 	if p.records.Allow() {
-		p.Reporter.Drained(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID}, text)
+		p.Reporter.Tell(graph.Ref{Kind: kinds.Namespaces, Name: p.ns.Name, UID: p.ns.UID}, events.ReasonCascade, text)
 	}
 }
 

@@ -12,9 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/archive"
+	"github.com/weir-dev/weir/controller/events"
+	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
+
+var treeKind = v1beta1.GroupVersion.WithResource("deletedtrees").GroupResource()
 
 // entry is what is known of a tree without reading it.
 type entry struct {
@@ -115,7 +119,8 @@ func (r *Recorder) room(ctx context.Context, tree *v1beta1.DeletedTree, more int
 		if err := r.Archive.Purge(ctx, t); err != nil {
 			return err
 		}
-		r.Reporter.TreePurged(t.Name, t.UID, why)
+		on := graph.Ref{Kind: treeKind, Name: t.Name, UID: t.UID}
+		r.Reporter.Warn(on, events.ReasonTreePurged, why)
 		r.metrics.recorded.WithLabelValues("evicted").Inc()
 		r.mu.Lock()
 		r.gone = true

@@ -116,7 +116,7 @@ func (r *Recorder) Recorded(u Unrecorded) (why string, failed bool) {
 	case !u.Archive.Fail:
 		known.done = true
 		r.metrics.recorded.WithLabelValues("unrecorded").Inc()
-		r.Reporter.NotRecorded(u.Root.Ref, fmt.Sprintf(
+		r.Reporter.Warn(u.Root.Ref, events.ReasonNotRecorded, fmt.Sprintf(
 			"deleted, and not recorded: %v. DeletionPolicy %q has failurePolicy Ignore", known.err, u.Archive.By))
 		return "", false
 	}
