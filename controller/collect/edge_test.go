@@ -11,13 +11,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
 	"github.com/weir-dev/weir/internal/testkit/fixture"
@@ -63,7 +63,11 @@ func newEdge(t *testing.T, through func(http.RoundTripper) http.RoundTripper) *e
 func (e *edge) run(n int, f func(ctx context.Context)) {
 	e.Helper()
 	ctx, stop := context.WithCancel(e.Context())
-	client, err := metadata.NewForConfig(e.api.Config())
+	h, err := rest.HTTPClientFor(e.api.Config())
+	if err != nil {
+		e.Fatal(err)
+	}
+	client, err := metaonly.New(e.api.Config(), h, h)
 	if err != nil {
 		e.Fatal(err)
 	}

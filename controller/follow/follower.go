@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 // firstListPause, mostListPause and mostForbiddenPause bound the pauses between attempts to list.
@@ -37,7 +37,7 @@ var errListFirst = errors.New("the last watch did not end as it should: the kind
 type follower struct {
 	*Feed
 	gvr      schema.GroupVersionResource
-	resource metadata.Getter
+	resource *metaonly.Kind
 	history  *History
 	log      logr.Logger
 	page     int64          // how many objects a page of a list has
@@ -60,9 +60,9 @@ type follower struct {
 }
 
 func newFollower(
-	f *Feed, gvr schema.GroupVersionResource, client metadata.Interface, h *History, log logr.Logger,
+	f *Feed, gvr schema.GroupVersionResource, client *metaonly.Client, h *History, log logr.Logger,
 ) *follower {
-	fw := &follower{Feed: f, gvr: gvr, resource: client.Resource(gvr), history: h, log: log, due: 1}
+	fw := &follower{Feed: f, gvr: gvr, resource: client.Kind(gvr, ""), history: h, log: log, due: 1}
 	f.level = fw.level
 	return fw
 }

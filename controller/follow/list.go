@@ -80,7 +80,7 @@ func (f *follower) eachPage(ctx context.Context, c *coming, limit int64) (versio
 	pages := metaonly.Pages{}
 	for page := (metav1.ListOptions{Limit: limit}); ; {
 		within, cancel := context.WithTimeout(ctx, failingAfter)
-		m, err := metaonly.Page(within, f.resource, page, func(m *metav1.PartialObjectMetadata) {
+		m, err := f.resource.Page(within, page, func(m *metav1.PartialObjectMetadata) {
 			pages.Saw(&m.ObjectMeta)
 			f.take(c, m)
 		})

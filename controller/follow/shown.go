@@ -15,7 +15,6 @@ import (
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
-	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 const (
@@ -157,12 +156,12 @@ func (f *follower) unshown(ctx context.Context, namespaced bool, to uint64) stri
 	}
 	within, cancel := context.WithTimeout(ctx, shownWithin)
 	defer cancel()
-	err := metaonly.Reach(within, f.resource, namespace, fmt.Sprint(to))
+	err := f.resource.Reach(within, namespace, fmt.Sprint(to))
 	if ctx.Err() != nil || !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) &&
 		!errors.Is(err, context.DeadlineExceeded) {
 		return ""
 	}
-	list, listErr := f.resource.List(within, metav1.ListOptions{Limit: 1})
+	list, listErr := f.resource.Page(within, metav1.ListOptions{Limit: 1}, func(*metav1.PartialObjectMetadata) {})
 	if listErr == nil && graph.VersionNumber(list.ResourceVersion) < to {
 		return ""
 	}

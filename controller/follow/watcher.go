@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/graph"
@@ -41,8 +40,8 @@ const grace = time.Second
 // Watcher runs one reflector for each kind that can be collected.
 type Watcher struct {
 	discovery discovery.DiscoveryInterface
-	requests  metadata.Interface // on the connection of requests: of namespaces, so that its end is noticed
-	others    metadata.Interface // of the other kinds
+	requests  *metaonly.Client // on the connection of requests: of namespaces, so that its end is noticed
+	others    *metaonly.Client // of the other kinds
 	store     *Store
 	History   *History
 	ignored   sets.Set[schema.GroupResource]
@@ -99,7 +98,7 @@ func New(
 
 // NewWatcher returns a Watcher that uses these clients.
 func NewWatcher(
-	d discovery.DiscoveryInterface, m metadata.Interface, s *Store, ignored sets.Set[schema.GroupResource],
+	d discovery.DiscoveryInterface, m *metaonly.Client, s *Store, ignored sets.Set[schema.GroupResource],
 	log logr.Logger, reg prometheus.Registerer,
 ) *Watcher {
 	w := &Watcher{

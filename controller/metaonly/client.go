@@ -16,23 +16,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// accept asks for metadata alone; JSON is for servers that have nothing else.
-const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+// Accept asks for metadata alone. Plain JSON is for servers that have nothing else, and then send
+// whole objects.
+const Accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// client is a metadata client whose list pages are decoded object by object, and whose lists and
-// watches are sent once.
-type client struct {
-	metadata.Interface
-	lists, watches *rest.RESTClient
-}
+// Client lists and watches the metadata of objects. List pages are decoded object by object.
+type Client struct{ lists, watches *rest.RESTClient }
 
 // New returns a client that sends watches by one HTTP client, and all else by another.
-func New(config *rest.Config, h, watches *http.Client) (metadata.Interface, error) {
-	m, err := metadata.NewForConfigAndClient(config, h)
-	if err != nil {
-		return nil, fmt.Errorf("make a metadata client: %w", err)
-	}
+func New(config *rest.Config, h, watches *http.Client) (*Client, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/never" // every request names its own
 	config.NegotiatedSerializer = metainternalversionscheme.Codecs.WithoutConversion()
@@ -45,7 +38,7 @@ func New(config *rest.Config, h, watches *http.Client) (metadata.Interface, erro
 	if err != nil {
 		return nil, fmt.Errorf("make a client for watches: %w", err)
 	}
-	return &client{m, byLists, byWatches}, nil
+	return &Client{byLists, byWatches}, nil
 }
 
 // Connections returns an HTTP client for watches, with connections of its own. Events come up to 20
@@ -63,66 +56,52 @@ func Connections(config *rest.Config) (*http.Client, error) {
 	return h, nil
 }
 
-// Resource implements metadata.Interface.
-func (c *client) Resource(kind schema.GroupVersionResource) metadata.Getter {
-	of := c.Interface.Resource(kind)
-	return &getter{ResourceInterface: of, all: of, client: c, kind: kind}
-}
-
-// getter is a kind, in a namespace or, without one, in all.
-type getter struct {
-	metadata.ResourceInterface
-	all       metadata.Getter
-	client    *client
+// Kind is the objects of a kind, in a namespace or, without one, in all.
+type Kind struct {
+	client    *Client
 	kind      schema.GroupVersionResource
 	namespace string
 }
 
-// Namespace implements metadata.Getter.
-func (g *getter) Namespace(namespace string) metadata.ResourceInterface {
-	in := *g
-	in.ResourceInterface, in.namespace = g.all.Namespace(namespace), namespace
-	return &in
+// Kind returns the objects of a kind, in a namespace or, without one, in all.
+func (c *Client) Kind(kind schema.GroupVersionResource, namespace string) *Kind {
+	return &Kind{c, kind, namespace}
 }
 
-// Watch implements metadata.ResourceInterface.
-func (g *getter) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+// Watch watches the objects.
+func (k *Kind) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	var timeout time.Duration
 	if o.TimeoutSeconds != nil {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
 	o.Watch = true
-	return g.get(g.client.watches, accept).
+	return At(k.client.watches.Get(), k.kind, k.namespace).SetHeader("Accept", Accept).
 		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).Timeout(timeout).Watch(ctx)
 }
 
 // nothing is the name of an object that does not exist.
 const nothing = "weir-asks-for-nothing"
 
-// Reach returns nil if the watch cache of a kind has reached a resourceVersion. It asks on the
-// connections of watches, and once: the API server waits for its cache, and then answers that the
-// resourceVersion is too large. That the object does not exist is the expected answer.
-func Reach(ctx context.Context, kind metadata.Getter, namespace, resourceVersion string) (err error) {
+// Reach returns nil if the watch cache of the kind has reached a resourceVersion. It asks in a
+// namespace, unless the kind is in none, on the connections of watches, and once: the API server
+// waits for its cache, and then answers that the resourceVersion is too large. That the object does
+// not exist is the expected answer.
+func (k *Kind) Reach(ctx context.Context, namespace, resourceVersion string) error {
 	o := metav1.GetOptions{ResourceVersion: resourceVersion}
-	in := kind.Namespace(namespace)
-	if g, ok := in.(*getter); ok {
-		err = g.get(g.client.watches, accept).Name(nothing).
-			SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).Do(ctx).Error()
-	} else {
-		_, err = in.Get(ctx, nothing, o)
-	}
+	err := At(k.client.watches.Get(), k.kind, namespace).Name(nothing).SetHeader("Accept", Accept).
+		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// get returns a request for the kind.
-func (g *getter) get(by *rest.RESTClient, types string) *rest.Request {
-	path := []string{"apis", g.kind.Group, g.kind.Version}
-	if g.kind.Group == "" {
-		path = []string{"api", g.kind.Version}
+// At addresses a request to the objects of a kind, in a namespace or, without one, in all.
+// client-go's retries are off: they would hide 429s from who adapts to them, and wait meanwhile.
+func At(r *rest.Request, kind schema.GroupVersionResource, namespace string) *rest.Request {
+	path := []string{"/apis", kind.Group, kind.Version}
+	if kind.Group == "" {
+		path = []string{"/api", kind.Version}
 	}
-	return by.Get().AbsPath(path...).NamespaceIfScoped(g.namespace, g.namespace != "").
-		Resource(g.kind.Resource).SetHeader("Accept", types).MaxRetries(0)
+	return r.AbsPath(path...).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).MaxRetries(0)
 }

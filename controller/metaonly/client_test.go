@@ -1,6 +1,7 @@
 package metaonly
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net/http"
@@ -17,11 +18,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serving is a client of an API server that answers as f says.
-func serving(t *testing.T, f http.HandlerFunc) metadata.Interface {
+// served is the configuration for an API server that answers as f says.
+func served(t *testing.T, f http.HandlerFunc) *rest.Config {
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	config := &rest.Config{Host: s.URL}
+	return &rest.Config{Host: s.URL}
+}
+
+// serving is a client of an API server that answers as f says.
+func serving(t *testing.T, f http.HandlerFunc) *Client { return clientOf(t, served(t, f)) }
+
+func clientOf(t *testing.T, config *rest.Config) *Client {
 	h, err := Connections(config)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +61,7 @@ func TestWatchBringsEachObject(t *testing.T) {
 		frameOf(t, "ADDED", all["usual"]), frameOf(t, "BOOKMARK", all["bookmark"]), frameOf(t, "MODIFIED", long),
 		frameOf(t, "MODIFIED", all["being deleted"]),
 		frameOf(t, "DELETED", all["bare"]), frameOf(t, "ERROR", &metav1.Status{Message: "too old", Code: http.StatusGone})))
-	w, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Watch(t.Context(),
+	w, err := c.Kind(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "").Watch(t.Context(),
 		metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +91,12 @@ func TestWatchAsksAsClientGoDoes(t *testing.T) {
 		asked = append(asked, fmt.Sprint(r.Method, r.URL, r.Header["Accept"], r.Header["User-Agent"]))
 		stream()(w, r)
 	}
-	ours := serving(t, record)
-	theirs := ours.(*client).Interface
+	config := served(t, record)
+	ours := clientOf(t, config)
+	theirs, err := metadata.NewForConfigAndClient(config, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "pods"},
 		{Group: "apps", Version: "v1", Resource: "replicasets"}} {
 		for _, o := range []metav1.ListOptions{
@@ -94,8 +105,9 @@ func TestWatchAsksAsClientGoDoes(t *testing.T) {
 				AllowWatchBookmarks: true, LabelSelector: "a=b"},
 		} {
 			asked = nil
-			for _, c := range []metadata.Interface{ours, theirs} {
-				w, err := c.Resource(kind).Watch(t.Context(), o)
+			for _, watch := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
+				ours.Kind(kind, "").Watch, theirs.Resource(kind).Watch} {
+				w, err := watch(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -115,8 +127,8 @@ func TestJSONIsRead(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","uid":"u"}}}`)
 	})
-	w, err := c.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1",
-		Resource: "things"}).Watch(t.Context(), metav1.ListOptions{})
+	w, err := c.Kind(schema.GroupVersionResource{Group: "example.com", Version: "v1",
+		Resource: "things"}, "").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +156,8 @@ func TestReachAsksOnce(t *testing.T) {
 					http.StatusGatewayTimeout: metav1.StatusReasonTimeout}[c.code]
 				_, _ = fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "code": %d, "reason": %q}`, c.code, reason)
 			})
-			err := Reach(t.Context(), m.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1",
-				Resource: "deployments"}), "shop", "7")
+			err := m.Kind(schema.GroupVersionResource{Group: "apps", Version: "v1",
+				Resource: "deployments"}, "").Reach(t.Context(), "shop", "7")
 			if c.ok != (err == nil) {
 				t.Errorf("the answer is %v, want one that is good: %t", err, c.ok)
 			}

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/metadata"
 )
 
 // The numbers of fields on the wire, from the API's generated.proto files.
@@ -46,29 +45,10 @@ var errUnknown = errors.New("the list is not understood")
 // Page reads one page of a list and passes each object to each as it comes. It returns the metadata
 // of the list: its version, and where it continues. If it returns an error, each may have had some
 // of the objects.
-//
-// client-go reads the page, as a whole, if kind does not come from New.
-func Page(
-	ctx context.Context, kind metadata.ResourceInterface, o metav1.ListOptions,
-	each func(*metav1.PartialObjectMetadata),
-) (metav1.ListMeta, error) {
-	if g, ok := kind.(*getter); ok {
-		return g.page(ctx, o, each)
-	}
-	list, err := kind.List(ctx, o)
-	if err != nil {
-		return metav1.ListMeta{}, err
-	}
-	for i := range list.Items {
-		each(&list.Items[i])
-	}
-	return list.ListMeta, nil
-}
-
-func (g *getter) page(
+func (k *Kind) Page(
 	ctx context.Context, o metav1.ListOptions, each func(*metav1.PartialObjectMetadata),
 ) (metav1.ListMeta, error) {
-	body, err := g.get(g.client.lists, acceptList).
+	body, err := At(k.client.lists.Get(), k.kind, k.namespace).SetHeader("Accept", acceptList).
 		SpecificallyVersionedParams(&o, metav1.ParameterCodec, metav1.Unversioned).
 		SetHeader("Accept-Encoding", "identity"). // compression would cost the API server a tenth more
 		Stream(ctx)
@@ -78,7 +58,7 @@ func (g *getter) page(
 	defer func() { _ = body.Close() }()
 	m, err := readList(body, each)
 	if err != nil {
-		err = fmt.Errorf("list %s: %w", g.kind.GroupResource(), err)
+		err = fmt.Errorf("list %s: %w", k.kind.GroupResource(), err)
 	}
 	return m, err
 }

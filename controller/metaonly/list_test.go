@@ -157,9 +157,9 @@ func TestPageAsksAsClientGoDoes(t *testing.T) {
 			kind := serving(t, func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, fmt.Sprint(r.Method, " ", r.URL))
 				c.answer(w, r)
-			}).Resource(pods)
+			}).Kind(pods, "")
 			var names []string
-			is, err := Page(t.Context(), kind, metav1.ListOptions{Limit: 3, Continue: "from"},
+			is, err := kind.Page(t.Context(), metav1.ListOptions{Limit: 3, Continue: "from"},
 				func(m *metav1.PartialObjectMetadata) {
 					names = append(names, m.Name)
 				})

@@ -32,7 +32,7 @@ const DefaultConcurrency = 64
 // Client makes requests with preconditions, within the limiter's bound.
 type Client struct {
 	client  *rest.RESTClient
-	lists   metadata.Interface
+	lists   *metaonly.Client
 	Limiter *Limiter
 	History *follow.History
 	metrics *metrics
@@ -97,24 +97,9 @@ func (r *Client) versionOf(gr schema.GroupResource) (schema.GroupVersion, error)
 	return gvk.GroupVersion(), nil
 }
 
-// acceptMetadata ends with plain JSON: an aggregated API may not know PartialObjectMetadata, and
-// then sends whole objects.
-const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
-	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-
 // object addresses a request to one object.
 func object(req *rest.Request, gv schema.GroupVersion, resource, namespace, name string) *rest.Request {
-	return collection(req, gv, resource, namespace).Name(name)
-}
-
-// collection addresses a request to all objects of a kind. client-go's retries are off: they would
-// hide 429s from the limiter, and hold a worker while they sleep.
-func collection(req *rest.Request, gv schema.GroupVersion, resource, namespace string) *rest.Request {
-	prefix := []string{"/apis", gv.Group, gv.Version}
-	if gv.Group == "" {
-		prefix = []string{"/api", gv.Version}
-	}
-	return req.AbsPath(prefix...).NamespaceIfScoped(namespace, namespace != "").Resource(resource).MaxRetries(0)
+	return metaonly.At(req, gv.WithResource(resource), namespace).Name(name)
 }
 
 // do sends a request about a kind when there is a place for it.
@@ -163,7 +148,7 @@ func (r *Client) Send(
 func (r *Client) doForMetadata(
 	ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request,
 ) (*metav1.PartialObjectMetadata, error) {
-	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", acceptMetadata))
+	result, err := r.do(ctx, verb, kind, req.SetHeader("Accept", metaonly.Accept))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/metaonly"
 )
 
 // rawPage is how many whole objects are listed in a page, and so in memory.
@@ -43,7 +44,7 @@ func (r *Client) EachRaw(
 		return err
 	}
 	for next := ""; ; {
-		req := collection(r.client.Get(), gv, kind.Resource, namespace).Param("limit", rawPage)
+		req := metaonly.At(r.client.Get(), gv.WithResource(kind.Resource), namespace).Param("limit", rawPage)
 		if next != "" {
 			req.Param("continue", next)
 		}

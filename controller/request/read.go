@@ -93,12 +93,12 @@ func (r *Client) listPages(
 	ctx context.Context, gv schema.GroupVersion, kind schema.GroupResource, namespace string,
 	each func(*metav1.PartialObjectMetadata),
 ) error {
-	in := r.lists.Resource(gv.WithResource(kind.Resource)).Namespace(namespace)
+	in := r.lists.Kind(gv.WithResource(kind.Resource), namespace)
 	pages := metaonly.Pages{}
 	for o := (metav1.ListOptions{Limit: 1000}); ; {
 		var wrong error
 		err := r.Send(ctx, "list", kind, func(ctx context.Context) error {
-			is, err := metaonly.Page(ctx, in, o, func(m *metav1.PartialObjectMetadata) {
+			is, err := in.Page(ctx, o, func(m *metav1.PartialObjectMetadata) {
 				pages.Saw(&m.ObjectMeta)
 				if wrong = cmp.Or(wrong, checkPlace(namespace, m)); wrong == nil {
 					each(m)
