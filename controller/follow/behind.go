@@ -114,7 +114,7 @@ func (f *follower) unlisted(err error) {
 		f.behindLocked(err.Error())
 		return
 	}
-	f.Store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: err.Error()})
+	f.store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: err.Error()})
 }
 
 func (f *follower) forbiddenLocked() bool {
@@ -141,11 +141,11 @@ func (f *follower) late(after time.Duration) {
 	switch reason := fmt.Sprintf("no list within %s", after); {
 	case f.done || f.listed:
 	case f.err != nil:
-		f.Store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: reason + ": " + f.err.Error()})
+		f.store.Apply(graph.ListFailed{Kind: f.Kind, Forbidden: f.forbiddenLocked(), Reason: reason + ": " + f.err.Error()})
 	case after == slowAfter:
-		f.Store.Apply(graph.ListSlow{Kind: f.Kind, Reason: reason})
+		f.store.Apply(graph.ListSlow{Kind: f.Kind, Reason: reason})
 	default:
-		f.Store.Apply(graph.ListFailed{Kind: f.Kind, Reason: reason})
+		f.store.Apply(graph.ListFailed{Kind: f.Kind, Reason: reason})
 	}
 }
 
@@ -215,5 +215,5 @@ func (f *follower) behindLocked(why string) {
 		return
 	}
 	f.lag, f.lagAt = why, time.Now()
-	f.Store.Apply(graph.FellBehind{Kind: f.Kind, Reason: why})
+	f.store.Apply(graph.FellBehind{Kind: f.Kind, Reason: why})
 }

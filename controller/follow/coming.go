@@ -24,14 +24,14 @@ type coming struct {
 }
 
 // open begins a list in the graph.
-func (f *Feed) open(c *coming) {
+func (f *follower) open(c *coming) {
 	c.objects, c.changed, f.coming = nil, nil, nil
-	f.Store.Apply(graph.ListBegins{Kind: f.Kind})
+	f.store.Apply(graph.ListBegins{Kind: f.Kind})
 }
 
 // take adds an object of a list. The graph applies them in pieces, and is free for others in
 // between.
-func (f *Feed) take(c *coming, m *metav1.PartialObjectMetadata) {
+func (f *follower) take(c *coming, m *metav1.PartialObjectMetadata) {
 	trim(m)
 	if f.seen != nil || m.DeletionTimestamp != nil {
 		c.changed = append(c.changed, m)
@@ -43,9 +43,9 @@ func (f *Feed) take(c *coming, m *metav1.PartialObjectMetadata) {
 
 // flush applies the last objects of a list. After a contradiction nothing more of the list is
 // applied.
-func (f *Feed) flush(c *coming) {
+func (f *follower) flush(c *coming) {
 	if c.why == "" {
-		c.why = f.Store.listed(c)
+		c.why = f.store.listed(c)
 	}
 	clear(c.objects) // the graph has copied what it keeps
 	c.objects = c.objects[:0]

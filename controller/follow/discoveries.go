@@ -1,10 +1,8 @@
 package follow
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
@@ -21,17 +19,22 @@ const (
 // discoveries remembers how the last discovery went. A namespace may go only after a discovery that
 // began when it was already terminating: a kind that came later cannot have content in it.
 type discoveries struct {
-	asked chan struct{} // one is wanted, on top of those that changes and time cause
+	asked chan struct{}              // one is wanted, on top of those that changes and time cause
+	last  atomic.Pointer[discovered] // set by Watcher.run alone
+}
 
-	mu      sync.Mutex
-	began   time.Time // the last that succeeded, at least for some groups
-	failure string    // why the last attempt failed as a whole; empty if it did not
-	rested  time.Time // when the next may be made because a caller wants it
-	next    await.Change
+// discovered is how the last one ended.
+type discovered struct {
+	began   time.Time     // the last that succeeded, at least for some groups
+	failure string        // why the last attempt failed as a whole; empty if it did not
+	rested  time.Time     // when the next may be made because a caller wants it
+	next    chan struct{} // is closed when another has ended
 }
 
 func newDiscoveries() *discoveries {
-	return &discoveries{asked: make(chan struct{}, 1)}
+	d := &discoveries{asked: make(chan struct{}, 1)}
+	d.last.Store(&discovered{next: make(chan struct{})})
+	return d
 }
 
 // Want asks for a discovery that begins after this call. Many calls cost one.
@@ -53,29 +56,24 @@ func (d *discoveries) begins() time.Time {
 
 // ended notes how a discovery ended. err is set only if nothing was learned at all.
 func (d *discoveries) ended(began time.Time, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failure = ""
+	last := d.last.Load()
+	now := discovered{began: began, next: make(chan struct{}),
+		rested: time.Now().Add(min(restFactor*time.Since(began), longestPause))}
 	if err != nil {
-		d.failure = err.Error()
-	} else {
-		d.began = began
+		now.began, now.failure = last.began, err.Error()
 	}
-	d.rested = time.Now().Add(min(restFactor*time.Since(began), longestPause))
-	d.next.Notify()
+	d.last.Store(&now)
+	close(last.next)
 }
 
 // rest returns how long a discovery that a caller wants has to wait.
 func (d *discoveries) rest() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Until(d.rested)
+	return time.Until(d.last.Load().rested)
 }
 
 // Since reports whether a discovery that began at a time or later has succeeded, and why the last
 // one failed, if it did. next is closed when another has ended.
 func (d *discoveries) Since(t time.Time) (done bool, failure string, next <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !d.began.IsZero() && !d.began.Before(t), d.failure, d.next.Next()
+	last := d.last.Load()
+	return !last.began.IsZero() && !last.began.Before(t), last.failure, last.next
 }

@@ -4,8 +4,8 @@
 //
 //	discovery ─▶ one reflector for each kind ─▶ Store (the graph, one lock) ─▶ the leader gets uids
 //
-// The lock of Store guards the graph, and nothing that can block runs under it. The locks of
-// Watcher guard which kinds are followed, that of History the gate at which writes wait, and that
-// of a follower how far its kind is. Watcher.Run joins all goroutines: a reflector for each kind,
+// The lock of Store guards the graph, and nothing that can block runs under it. That of Watcher
+// guards which kinds are followed, and what they are asked for, that of History the gate at which
+// writes wait, and that of a follower how far its kind is. Watcher.Run joins all goroutines: a reflector for each kind,
 // and one each that opens the gate, asks how far watches have come, and has kinds listed hourly.
 package follow

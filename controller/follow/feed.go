@@ -3,32 +3,13 @@ package follow
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
-
-// Feed is the store of one kind's reflector. It passes everything to the graph, and keeps nothing.
-type Feed struct {
-	Kind  schema.GroupResource
-	Store *Store
-	// seen is called for each object of the kind that comes, changes or goes. It may be nil.
-	seen     func(m *metav1.PartialObjectMetadata, how Change)
-	listener Listener
-	// level is called with the number of a list that has ended, when the graph has all of it.
-	level func(list uint64)
-
-	// Reached is the resourceVersion up to which the graph has everything of the kind; 0 if that is
-	// not known.
-	Reached atomic.Uint64
-	// coming is the list that has come, until client-go has it. Only the reflector uses it.
-	coming *coming
-}
 
 // Change is what happened to an object.
 type Change uint8
@@ -40,7 +21,8 @@ const (
 	Went                   // it is gone
 )
 
-var _ cache.ResourceVersionUpdater = (*Feed)(nil)
+// A follower is the store of its reflector. It passes everything to the graph, and keeps nothing.
+var _ cache.ResourceVersionUpdater = (*follower)(nil)
 
 // trim drops what the graph does not use.
 func trim(m *metav1.PartialObjectMetadata) {
@@ -51,10 +33,10 @@ func trim(m *metav1.PartialObjectMetadata) {
 }
 
 // Add applies an object that the watch showed.
-func (f *Feed) Add(obj any) error { return f.Update(obj) }
+func (f *follower) Add(obj any) error { return f.Update(obj) }
 
 // Update applies an object that the watch showed.
-func (f *Feed) Update(obj any) error {
+func (f *follower) Update(obj any) error {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
@@ -64,7 +46,7 @@ func (f *Feed) Update(obj any) error {
 	if f.listener.Showing != nil {
 		shown = f.listener.Showing(o)
 	}
-	f.Store.Apply(graph.Observed{Object: o})
+	f.store.Apply(graph.Observed{Object: o})
 	if shown != nil {
 		shown()
 	}
@@ -73,13 +55,13 @@ func (f *Feed) Update(obj any) error {
 }
 
 // Delete applies a deletion that the watch showed.
-func (f *Feed) Delete(obj any) error {
+func (f *follower) Delete(obj any) error {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f.Kind, obj)
 	}
 	tell(f.listener.Going, m.UID)
-	f.Store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
+	f.store.Apply(graph.Gone{Kind: f.Kind, UID: m.UID})
 	if f.seen != nil {
 		f.seen(m, Went)
 	}
@@ -87,13 +69,13 @@ func (f *Feed) Delete(obj any) error {
 }
 
 // Replace completes a list, whose objects the graph has already.
-func (f *Feed) Replace(_ []any, resourceVersion string) error {
+func (f *follower) Replace(_ []any, resourceVersion string) error {
 	c := f.coming
 	if c == nil {
 		return fmt.Errorf("list of %s: none has come", f.Kind)
 	}
 	f.coming = nil
-	f.Store.Apply(graph.ListEnds{Kind: f.Kind})
+	f.store.Apply(graph.ListEnds{Kind: f.Kind})
 	f.Reached.Store(graph.VersionNumber(resourceVersion))
 	f.level(c.number)
 	for _, m := range c.changed {
@@ -104,15 +86,15 @@ func (f *Feed) Replace(_ []any, resourceVersion string) error {
 
 // UpdateResourceVersion notes how far the watch has come: with each event, once the graph has it,
 // and about once a minute by a bookmark.
-func (f *Feed) UpdateResourceVersion(resourceVersion string) {
+func (f *follower) UpdateResourceVersion(resourceVersion string) {
 	f.Reached.Store(graph.VersionNumber(resourceVersion))
 }
 
 // Resync does nothing: nothing is delivered twice.
-func (f *Feed) Resync() error { return nil }
+func (f *follower) Resync() error { return nil }
 
 // notify calls those who follow objects by name, or deletions.
-func (f *Feed) notify(m *metav1.PartialObjectMetadata) {
+func (f *follower) notify(m *metav1.PartialObjectMetadata) {
 	if m.DeletionTimestamp != nil {
 		tell(f.listener.Terminating, m)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,14 +36,27 @@ var errListFirst = errors.New("the last watch did not end as it should: the kind
 // keeps to itself. After a watch that ends before its time it lists the kind again, and does not
 // resume.
 type follower struct {
-	*Feed
+	Kind     schema.GroupResource
 	gvr      schema.GroupVersionResource
+	store    *Store
 	resource *metaonly.Kind
 	history  *History
 	log      logr.Logger
-	page     int64          // how many objects a page of a list has
-	contact  bool           // its watch is by the connection that requests go by
-	lists    sync.WaitGroup // those under way: one at the most
+	listener Listener
+	// seen is called for each object of the kind that comes, changes or goes. It may be nil.
+	seen    func(m *metav1.PartialObjectMetadata, how Change)
+	page    int64          // how many objects a page of a list has
+	contact bool           // its watch is by the connection that requests go by
+	lists   sync.WaitGroup // those under way: one at the most
+	// Reached is the resourceVersion up to which the graph has everything of the kind; 0 if that is
+	// not known.
+	Reached atomic.Uint64
+	// coming is the list that has come, until client-go has it. Only the reflector uses it.
+	coming *coming
+
+	leaving bool               // it is to end; the Watcher's lock guards it
+	stop    context.CancelFunc // ends it
+	stopped chan struct{}      // is closed when it has ended
 
 	mu      sync.Mutex
 	done    bool
@@ -59,23 +73,15 @@ type follower struct {
 	overdue *time.Timer // fires when there has been none for too long
 }
 
-func newFollower(
-	f *Feed, gvr schema.GroupVersionResource, client *metaonly.Client, h *History, log logr.Logger,
-) *follower {
-	fw := &follower{Feed: f, gvr: gvr, resource: client.Kind(gvr, ""), history: h, log: log, due: 1}
-	f.level = fw.level
-	return fw
-}
-
 // run follows the kind until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	defer f.end()
+	defer f.join()
 	slow := time.AfterFunc(slowAfter, func() { f.late(slowAfter) })
 	defer slow.Stop()
 	failing := time.AfterFunc(failingAfter, func() { f.late(failingAfter) })
 	defer failing.Stop()
 	lw := &cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}
-	reflector := cache.NewReflectorWithOptions(paged{lw}, &metav1.PartialObjectMetadata{}, f.Feed, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(paged{lw}, &metav1.PartialObjectMetadata{}, f, cache.ReflectorOptions{
 		Name: f.Kind.String(), TypeDescription: f.gvr.String(),
 		// By default it pauses for up to a minute, in which an API server may be back unnoticed.
 		Backoff: &wait.Backoff{Duration: firstListPause, Factor: 2, Jitter: 1, Steps: 5, Cap: mostRetry},
@@ -106,9 +112,15 @@ type paged struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported tells client-go to list.
 func (paged) IsWatchListSemanticsUnSupported() bool { return true }
 
-// end joins the list that may be under way. It ends with the context, but client-go does not wait
-// for it.
+// end ends the follower, and returns when it has ended.
 func (f *follower) end() {
+	f.stop()
+	<-f.stopped
+}
+
+// join joins the list that may be under way. It ends with the context, but client-go does not wait
+// for it.
+func (f *follower) join() {
 	f.mu.Lock()
 	f.done = true
 	if f.overdue != nil {

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,8 +19,8 @@ type graphMetrics struct {
 	store   *Store
 	follows func(schema.GroupResource) bool
 
-	// since says when an ending owner was first seen here: the graph has no clock. The lock guards it.
-	mu    sync.Mutex
+	// since says when an ending owner was first seen here: the graph has no clock. The lock of the
+	// store guards it.
 	since map[types.UID]time.Time
 
 	objects, claims, kinds, ending, oldest *prometheus.Desc
@@ -90,22 +89,20 @@ func (m *graphMetrics) Collect(ch chan<- prometheus.Metric) {
 
 // ages returns for how long the oldest owners have been ending, and forgets those that have gone.
 func (m *graphMetrics) ages(now time.Time) map[metav1.DeletionPropagation]time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []graph.Ending
-	m.store.Read(func(g *graph.Graph) { all = g.Ending(mostEnding) })
 	oldest := map[metav1.DeletionPropagation]time.Duration{
 		metav1.DeletePropagationForeground: 0, metav1.DeletePropagationOrphan: 0,
 	}
-	since := make(map[types.UID]time.Time, len(all))
-	for _, e := range all {
-		at, known := m.since[e.UID]
-		if !known {
-			at = now
+	m.store.Read(func(g *graph.Graph) {
+		since := map[types.UID]time.Time{}
+		for _, e := range g.Ending(mostEnding) {
+			at, known := m.since[e.UID]
+			if !known {
+				at = now
+			}
+			since[e.UID] = at
+			oldest[e.Propagation] = max(oldest[e.Propagation], now.Sub(at))
 		}
-		since[e.UID] = at
-		oldest[e.Propagation] = max(oldest[e.Propagation], now.Sub(at))
-	}
-	m.since = since
+		m.since = since
+	})
 	return oldest
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/weir-dev/weir/controller/await"
+	"github.com/weir-dev/weir/controller/graph"
 )
 
 // The reasons why a write is not sent.
@@ -55,7 +56,7 @@ type History struct {
 	// aggregated reports whether a kind is served by an API server of its own, with a history of its
 	// own.
 	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
-	follows    following
+	of         *Watcher
 	log        logr.Logger
 
 	closed atomic.Bool
@@ -79,22 +80,9 @@ type round struct {
 	sorted bool                 // kinds of aggregated APIs have been moved to sick
 }
 
-// following is what a History needs of a Watcher.
-type following interface {
-	followers() []*follower
-	// wentBack forgets everything and follows it again; kindWentBack does that for one kind. Both
-	// return when that has begun.
-	wentBack(ctx context.Context, why string)
-	kindWentBack(kind schema.GroupResource)
-	// doubt forgets which objects of a kind were seen to go.
-	doubt(kind schema.GroupResource)
-	// history returns how often something was forgotten. What was decided before is void.
-	history() uint32
-}
-
-func newHistory(d discovery.DiscoveryInterface, follows following, log logr.Logger) *History {
+func newHistory(d discovery.DiscoveryInterface, of *Watcher, log logr.Logger) *History {
 	return &History{
-		aggregated: aggregated(d), follows: follows, log: log, wake: make(chan struct{}, 1),
+		aggregated: aggregated(d), of: of, log: log, wake: make(chan struct{}, 1),
 		broken: map[schema.GroupVersionResource]string{},
 	}
 }
@@ -106,11 +94,12 @@ func (h *History) Mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, epochKey{}, h.epoch())
 }
 
+// epoch returns how often something was forgotten. What was decided before is void.
 func (h *History) epoch() uint32 {
-	if h.follows == nil {
+	if h.of == nil {
 		return 0
 	}
-	return h.follows.history()
+	return h.of.store.History()
 }
 
 // Enter waits until the gate is open, and returns an error for what was decided in another history.
@@ -212,7 +201,7 @@ func (h *History) look(ctx context.Context) (opened bool) {
 	for _, f := range append(h.round.missing(), slices.Collect(maps.Keys(h.round.sick))...) {
 		h.log.Info("a kind is not listed since contact was lost: what was seen to be deleted of it is looked up",
 			"kind", f.gvr.String())
-		h.follows.doubt(f.Kind)
+		h.of.store.Apply(graph.KindRewound{Kind: f.Kind})
 	}
 	return h.open(losses)
 }
@@ -223,7 +212,7 @@ func (h *History) begin(losses uint64) *round {
 	if h.round != nil {
 		r.sick = h.round.sick
 	}
-	for _, f := range h.follows.followers() {
+	for _, f := range h.of.followers() {
 		list, listed, behind := f.again("")
 		switch {
 		case h.round == nil && (!listed || behind > sickAfter):
@@ -291,10 +280,10 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 		case own:
 			h.log.Info("the history of an aggregated API went back, it is listed again",
 				"kind", gvr.String(), "why", why)
-			h.follows.kindWentBack(gvr.GroupResource())
+			h.of.kindWentBack(gvr.GroupResource())
 			delete(broken, gvr)
 		default:
-			h.follows.wentBack(ctx, gvr.GroupResource().String()+": "+why)
+			h.of.wentBack(ctx, gvr.GroupResource().String()+": "+why)
 			h.mu.Lock()
 			clear(h.broken) // found by the lists before
 			h.mu.Unlock()

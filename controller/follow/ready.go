@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -15,8 +16,6 @@ import (
 // their dependents are judged. Kinds that need longer do not hold up the others: decisions are safe
 // without them, and only cost lookups.
 const firstListsTimeout = 30 * time.Second
-
-var errListsTimeout = errors.New("some kinds take long to list")
 
 // Ready returns why the graph is not complete yet. It is nil once every kind has been listed, or
 // has failed to be, which is reported elsewhere.
@@ -43,15 +42,9 @@ func (w *Watcher) ready(counts func(schema.GroupResource) bool) error {
 // AwaitLists waits until every kind has been listed or has failed to be, for firstListsTimeout at
 // most. It returns false if ctx ended first.
 func (w *Watcher) AwaitLists(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeoutCause(ctx, firstListsTimeout, errListsTimeout)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for w.Ready() != nil {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Is(context.Cause(ctx), errListsTimeout)
+	for began := time.Now(); w.Ready() != nil && time.Since(began) < firstListsTimeout; {
+		if await.Pause(ctx, 50*time.Millisecond) != nil {
+			return false
 		}
 	}
 	return true

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,10 +38,9 @@ var cachesFollow = version.MustParseGeneric("1.31.0")
 // watch nor a read from the storage tells that, so the cache that feeds the watch is asked how far
 // it has come. One round over all kinds serves all owners that wait.
 type showing struct {
-	mu     sync.Mutex
-	wanted uint64 // the newest resourceVersion that a caller has asked about
-	upTo   uint64 // every watch has shown what was written up to it, or counts as broken
-	wake   chan struct{}
+	wanted uint64        // the newest resourceVersion that a caller has asked about
+	upTo   uint64        // every watch has shown what was written up to it, or counts as broken
+	wake   chan struct{} // has an element when a caller has asked
 }
 
 // Shown reports whether all watches have shown what was written before an object got its
@@ -49,8 +48,8 @@ type showing struct {
 // the caller asks again soon.
 func (w *Watcher) Shown(o graph.Ref) bool {
 	s, to := &w.showing, graph.VersionNumber(o.ResourceVersion)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if to <= s.upTo {
 		return true
 	}
@@ -62,24 +61,17 @@ func (w *Watcher) Shown(o graph.Ref) bool {
 	return false
 }
 
-// forget starts over, because resourceVersions went back with the history.
-func (s *showing) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wanted, s.upTo = 0, 0
-}
-
 // show asks about all kinds, whenever that is wanted, until ctx ends.
 func (w *Watcher) show(ctx context.Context) {
-	for {
+	for s := &w.showing; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.showing.wake:
+		case <-s.wake:
 		}
-		w.showing.mu.Lock()
-		to, known := w.showing.wanted, w.showing.wanted <= w.showing.upTo
-		w.showing.mu.Unlock()
+		w.mu.Lock()
+		to, known := s.wanted, s.wanted <= s.upTo
+		w.mu.Unlock()
 		if known {
 			continue // it was asked once more while it was being found out
 		}
@@ -87,11 +79,11 @@ func (w *Watcher) show(ctx context.Context) {
 		if await.Pause(ctx, arriving) != nil {
 			return
 		}
-		w.showing.mu.Lock()
-		if to <= w.showing.wanted { // else the history went back
-			w.showing.upTo = to
+		w.mu.Lock()
+		if to <= s.wanted { // else the history went back
+			s.upTo = to
 		}
-		w.showing.mu.Unlock()
+		w.mu.Unlock()
 	}
 }
 
@@ -109,31 +101,33 @@ func (w *Watcher) showAll(ctx context.Context, to uint64) {
 	}
 	var group errgroup.Group
 	group.SetLimit(mostShowing)
-	var mu sync.Mutex
-	asked, late := 0, map[*follower]string{}
+	type question struct {
+		*follower
+		why string // the kind is late
+	}
+	var asked []*question
 	for _, k := range w.store.Stats().Kinds {
 		f := w.follower(k.GroupResource())
 		if f == nil || k.State != graph.Synced || f.Reached.Load() >= to {
 			continue
 		}
-		asked++
+		q := &question{follower: f}
+		asked = append(asked, q)
 		group.Go(func() error {
-			if why := f.unshown(ctx, k.Namespaced, to); why != "" {
-				mu.Lock()
-				defer mu.Unlock()
-				late[f] = why
-			}
+			q.why = f.unshown(ctx, k.Namespaced, to)
 			return nil
 		})
 	}
 	_ = group.Wait() // they have none
-	if 2*len(late) > asked {
+	all := len(asked)
+	late := slices.DeleteFunc(asked, func(q *question) bool { return q.why == "" })
+	if 2*len(late) > all {
 		w.log.Info("the API server is late: watches may not have shown everything", "resourceVersion", to,
-			"kinds", asked, "late", len(late))
+			"kinds", all, "late", len(late))
 		return
 	}
-	for f, why := range late {
-		f.again(why)
+	for _, q := range late {
+		q.again(q.why)
 	}
 }
 
@@ -141,8 +135,8 @@ func (w *Watcher) showAll(ctx context.Context, to uint64) {
 func (w *Watcher) follower(kind schema.GroupResource) *follower {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k := w.running[kind]; k != nil && !k.leaving {
-		return k.follower
+	if f := w.running[kind]; f != nil && !f.leaving {
+		return f
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package follow
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,23 +54,14 @@ type Watcher struct {
 
 	poke        chan struct{} // something changed: ask discovery now
 	Discoveries *discoveries
-	showing     showing
 	kindsOnly   atomic.Bool // see RunKinds
 
-	// turns is held while reflectors start, either for a discovery or for a rewind.
-	turns   sync.Mutex
-	mu      sync.Mutex
-	unknown []string // group versions that do not answer and whose kinds are not known
-	running map[schema.GroupResource]*kindWatch
-	wg      sync.WaitGroup
-}
-
-type kindWatch struct {
-	gvr      schema.GroupVersionResource
-	follower *follower
-	leaving  bool
-	cancel   context.CancelFunc
-	done     chan struct{}
+	mu        sync.Mutex
+	rewinding bool     // no follower starts
+	unknown   []string // group versions that do not answer and whose kinds are not known
+	showing   showing
+	running   map[schema.GroupResource]*follower
+	wg        sync.WaitGroup
 }
 
 // New returns a Watcher that follows the cluster's kinds, except ignored ones, into a store. The
@@ -104,7 +97,7 @@ func NewWatcher(
 	w := &Watcher{
 		discovery: d, requests: m, others: m, store: s, ignored: ignored, log: log, metrics: newMetrics(reg),
 		page: listPage, poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
-		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*kindWatch{},
+		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*follower{},
 	}
 	w.History = newHistory(d, w, log)
 	return w
@@ -187,14 +180,16 @@ func (w *Watcher) ask() {
 	}
 }
 
-// Follow makes the reflectors match what is served.
+// Follow makes the reflectors match what is served. During a rewind it leaves that to the discovery
+// that follows.
 func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
 	tell(w.listener.Served, resources)
-	w.turns.Lock()
-	defer w.turns.Unlock()
 	w.store.Apply(graph.Serving{Resources: resources})
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.rewinding {
+		return
+	}
 	wanted := sets.New[schema.GroupResource]()
 	for _, r := range resources {
 		gr := r.GroupResource()
@@ -203,10 +198,10 @@ func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
 		}
 		wanted.Insert(gr)
 		gvr := gr.WithVersion(r.Version)
-		switch k := w.running[gr]; {
-		case k == nil:
+		switch f := w.running[gr]; {
+		case f == nil:
 			w.startLocked(ctx, gvr)
-		case k.gvr != gvr:
+		case f.gvr != gvr:
 			w.leaveLocked(ctx, gr, 0)
 		}
 	}
@@ -222,30 +217,25 @@ func (w *Watcher) Wait() { w.wg.Wait() }
 
 func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResource) {
 	gr := gvr.GroupResource()
-	watchCtx, cancel := context.WithCancel(ctx)
-	k := &kindWatch{gvr: gvr, cancel: cancel, done: make(chan struct{})}
-	w.running[gr] = k
-	f := &Feed{Kind: gr, Store: w.store, listener: w.listener}
+	within, stop := context.WithCancel(ctx)
+	f := &follower{Kind: gr, gvr: gvr, store: w.store, resource: w.others.Kind(gvr, ""), history: w.History,
+		log: w.log, listener: w.listener, page: w.page, stop: stop, stopped: make(chan struct{}), due: 1}
 	switch gr {
 	case kinds.APIServices:
 		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }
 	case kinds.Definitions:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
-		if f.listener.Namespace != nil {
-			f.seen = func(m *metav1.PartialObjectMetadata, how Change) { f.listener.Namespace(m.Name, how) }
+		f.contact, f.resource = true, w.requests.Kind(gvr, "")
+		if changed := w.listener.Namespace; changed != nil {
+			f.seen = func(m *metav1.PartialObjectMetadata, how Change) { changed(m.Name, how) }
 		}
 	}
-	client := w.others
-	if gr == kinds.Namespaces {
-		client = w.requests
-	}
-	k.follower = newFollower(f, gvr, client, w.History, w.log)
-	k.follower.page, k.follower.contact = w.page, gr == kinds.Namespaces
+	w.running[gr] = f
 	w.log.V(1).Info("watching", "kind", gvr.String())
 	w.wg.Go(func() {
-		defer close(k.done)
-		k.follower.run(watchCtx)
+		defer close(f.stopped)
+		f.run(within)
 	})
 }
 
@@ -263,18 +253,17 @@ func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 // leaveLocked ends the watch of a kind after a while, and has discovery say whether it starts
 // again.
 func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, after time.Duration) {
-	k := w.running[gr]
-	if k == nil || k.leaving {
+	f := w.running[gr]
+	if f == nil || f.leaving {
 		return
 	}
-	k.leaving = true
+	f.leaving = true
 	w.wg.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(after):
 		}
-		k.cancel()
-		<-k.done
+		f.end()
 		w.left(gr)
 	})
 }
@@ -283,18 +272,13 @@ func (w *Watcher) leaveLocked(ctx context.Context, gr schema.GroupResource, afte
 func (w *Watcher) followers() (all []*follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, k := range w.running {
-		if !k.leaving {
-			all = append(all, k.follower)
+	for _, f := range w.running {
+		if !f.leaving {
+			all = append(all, f)
 		}
 	}
 	return all
 }
-
-// doubt forgets which objects of a kind were seen to go: they are looked up.
-func (w *Watcher) doubt(kind schema.GroupResource) { w.store.Apply(graph.KindRewound{Kind: kind}) }
-
-func (w *Watcher) history() uint32 { return w.store.History() }
 
 // wentBack reports that the history of the API server went back, and forgets all that was seen.
 func (w *Watcher) wentBack(ctx context.Context, why string) {
@@ -306,27 +290,26 @@ func (w *Watcher) wentBack(ctx context.Context, why string) {
 }
 
 // rewind ends all watches, forgets what they have shown, and starts again. Nothing that was seen
-// before may reach the graph after it has forgotten.
+// before may reach the graph after it has forgotten. So no other follower starts meanwhile.
 func (w *Watcher) rewind(ctx context.Context, reason string) {
-	w.turns.Lock()
-	defer w.turns.Unlock()
 	w.mu.Lock()
-	var running []*kindWatch
-	for _, k := range w.running {
-		k.cancel()
-		running = append(running, k)
-	}
+	w.rewinding = true
+	running := slices.Collect(maps.Values(w.running))
 	w.mu.Unlock()
-	for _, k := range running {
-		<-k.done
+	for _, f := range running {
+		f.stop()
+	}
+	for _, f := range running {
+		f.end()
 	}
 	w.store.Apply(graph.Rewound{Reason: reason})
-	w.showing.forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, k := range running {
-		if !k.leaving { // for the others discovery decides
-			w.startLocked(ctx, k.gvr)
+	w.rewinding = false
+	w.showing.wanted, w.showing.upTo = 0, 0 // resourceVersions went back, too
+	for _, f := range running {
+		if !f.leaving { // for the others discovery decides
+			w.startLocked(ctx, f.gvr)
 		}
 	}
 	w.ask()
@@ -336,15 +319,14 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 // has it listed again. Nothing that was seen before may reach the graph after it has forgotten.
 func (w *Watcher) kindWentBack(kind schema.GroupResource) {
 	w.mu.Lock()
-	k := w.running[kind]
-	leaves := k == nil || k.leaving
-	if k != nil {
-		k.leaving = true
+	f := w.running[kind]
+	leaves := f == nil || f.leaving
+	if f != nil {
+		f.leaving = true
 	}
 	w.mu.Unlock()
-	if k != nil {
-		k.cancel()
-		<-k.done
+	if f != nil {
+		f.end()
 	}
 	w.store.Apply(graph.KindRewound{Kind: kind})
 	if !leaves {
