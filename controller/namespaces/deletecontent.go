@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,8 +29,8 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	for _, kind := range step.Kinds {
 		p.part(part{kind, step.Wave}).Tried = true
 	}
-	d := p.deletes()
-	if same, err := p.deleteChosen(ctx, step, d); !same || ctx.Err() != nil {
+	d := &deletes{pass: p, refusals: map[schema.GroupResource]*drain.Refusals{}}
+	if same, err := d.send(ctx, p.choose(step)); !same || ctx.Err() != nil {
 		return same, err // the caller sees that ctx ended, too
 	}
 	for kind, r := range d.refusals {
@@ -48,54 +47,39 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	return true, nil
 }
 
-// deleteChosen deletes the chosen objects, and returns when no delete is under way any more. The
-// namespace is read after each choice.
-func (p *pass) deleteChosen(ctx context.Context, step drain.Step, d *deletes) (same bool, err error) {
-	defer d.wait()
-	for refs := range p.choose(step) {
-		ns, err := p.reread(ctx, p.ns.Name, p.ns.UID)
-		if ns == nil {
-			return false, err
-		}
-		p.ns = ns
-		if d.send(ctx, refs); ctx.Err() != nil {
-			break
-		}
-	}
-	return true, nil
-}
-
-// deletes are the deletes of one step, and their refusals. A slow delete does not hold up those
-// chosen after it.
+// deletes are the deletes of one step, and their refusals. The lock of the Drainer guards them.
 type deletes struct {
-	p     *pass
-	group errgroup.Group // of the requests; none cancels the others
-
-	mu       sync.Mutex
+	*pass
 	accepted int // objects
 	refused  int // objects
 	refusals map[schema.GroupResource]*drain.Refusals
 }
 
-func (p *pass) deletes() *deletes {
-	d := &deletes{p: p, refusals: map[schema.GroupResource]*drain.Refusals{}}
-	d.group.SetLimit(p.Requester.Limiter.Places())
-	return d
-}
-
-// send deletes objects. It returns when the last delete is under way.
-func (d *deletes) send(ctx context.Context, refs []chosen) {
-	for _, c := range refs {
-		d.group.Go(func() error {
-			sent, err := d.p.deleteObject(ctx, c)
-			d.take(c.Ref, sent, err)
-			return nil
-		})
+// send deletes the chosen objects, and returns when no delete is under way any more. The namespace
+// is read after each choice. A slow delete does not hold up those chosen after it.
+func (d *deletes) send(ctx context.Context, choices iter.Seq[[]chosen]) (same bool, err error) {
+	var group errgroup.Group // none cancels the others
+	defer func() { _ = group.Wait() }()
+	group.SetLimit(d.Requester.Limiter.Places())
+	for refs := range choices {
+		ns, err := d.reread(ctx, d.ns.Name, d.ns.UID)
+		if ns == nil {
+			return false, err
+		}
+		d.ns = ns
+		for _, c := range refs {
+			group.Go(func() error {
+				sent, err := d.deleteObject(ctx, c)
+				d.take(c.Ref, sent, err)
+				return nil
+			})
+		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
+	return true, nil
 }
-
-// wait waits until no delete is under way.
-func (d *deletes) wait() { _ = d.group.Wait() }
 
 // take records the outcome of an object's delete, which may not have had to be sent.
 func (d *deletes) take(ref graph.Ref, sent bool, err error) {
@@ -105,7 +89,7 @@ func (d *deletes) take(ref graph.Ref, sent bool, err error) {
 	case request.OK, request.Gone, request.Stale, request.Cancelled: // Stale: another object has the name by now
 		d.accepted++
 		if sent && err == nil {
-			d.p.went[ref.Kind]++
+			d.went[ref.Kind]++
 		}
 	case request.Refused, request.Failed, request.Throttled:
 		d.refused++

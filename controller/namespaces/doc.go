@@ -3,6 +3,6 @@
 // the content of namespaces for it.
 //
 // Goroutines: workers, each of which passes one namespace at a time, and those that wake them;
-// Drainer.Run joins them. Drainer's lock guards what is kept of namespaces between passes. A pass
-// belongs to one worker. No request is made under a lock.
+// Drainer.Run joins them. Drainer's lock guards what is kept of namespaces between passes, outcomes of
+// deletes, and who wants a list. A pass belongs to one worker. No request is made under the lock.
 package namespaces

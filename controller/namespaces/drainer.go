@@ -87,7 +87,6 @@ type Drainer struct {
 	leading bool
 	ending  map[string]ending    // namespaces that are being deleted, as the watch shows them
 	begun   map[string]*progress // the namespaces under way
-	failed  map[string]failure   // namespaces whose passes end in errors
 	records *rate.Limiter        // of Events that say what was deleted
 	// gone holds when each namespace that has gone lately went. What turns up late in it is deleted.
 	gone    map[string]time.Time
@@ -95,9 +94,6 @@ type Drainer struct {
 		several bool
 		until   time.Time // when to look again
 	}
-	// listening is held while it is decided, and told to the graph, whether it reports changes in a
-	// namespace. Two such decisions must reach the graph in their order.
-	listening sync.Mutex
 }
 
 // progress is what is kept of a namespace between passes. Its loss costs no more than a write or
@@ -134,12 +130,12 @@ type reached struct {
 // New prepares a Drainer. Nothing is sent before Run.
 func New(o Options) *Drainer {
 	d := &Drainer{
-		Options: o, ending: map[string]ending{}, begun: map[string]*progress{}, failed: map[string]failure{},
+		Options: o, ending: map[string]ending{}, begun: map[string]*progress{},
 		gone: map[string]time.Time{}, records: rate.NewLimiter(recordsASecond, recordsAtOnce),
 	}
 	d.shared = &sharedLists{
 		list: o.Requester.List, others: func() int { return int(d.working.Load()) - 1 },
-		next: map[schema.GroupResource]*sharedList{},
+		lock: &d.mu, next: map[schema.GroupResource]*sharedList{},
 	}
 	d.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: "namespace"})
 	d.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)
@@ -260,16 +256,14 @@ func (d *Drainer) begin(name string, uid types.UID) *progress {
 	return p
 }
 
-// listen has the graph report changes in a namespace, or stop reporting them.
+// listen has the graph report changes in a namespace, or stop reporting them. Two such decisions
+// reach the graph in their order.
 func (d *Drainer) listen(name string) {
-	d.listening.Lock()
-	defer d.listening.Unlock()
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	_, begun := d.begun[name]
 	_, gone := d.gone[name]
-	on := begun || gone && d.leading
-	d.mu.Unlock()
-	d.Store.Apply(graph.Draining{Namespace: name, On: on})
+	d.Store.Apply(graph.Draining{Namespace: name, On: begun || gone && d.leading})
 }
 
 func (d *Drainer) end(name string) {
@@ -277,7 +271,6 @@ func (d *Drainer) end(name string) {
 	d.mu.Lock()
 	p, begun := d.begun[name]
 	delete(d.begun, name)
-	delete(d.failed, name)
 	d.mu.Unlock()
 	d.listen(name)
 	if begun && d.Archive != nil {

@@ -16,10 +16,6 @@ import (
 	"github.com/weir-dev/weir/controller/kinds"
 )
 
-// failure records that the passes of a namespace end in errors: since when, and when that was last
-// reported.
-type failure struct{ since, told time.Time }
-
 const (
 	// failuresEvery is how often a failure is reported at most. A written condition wakes the drainer,
 	// and the next error may have other words; without a pause one would follow the other at once.
@@ -40,16 +36,19 @@ func (d *Drainer) failing(ctx context.Context, name string, err error) {
 		errors.Is(err, errNotDescribed)
 	now := time.Now()
 	d.mu.Lock()
-	f, before := d.failed[name]
-	uid := d.ending[name].uid
-	tell := !goesOn && before && uid != "" && now.Sub(f.since) >= blockedAfter && now.Sub(f.told) >= failuresEvery
+	e, is := d.ending[name]
+	uid, before := e.uid, !e.failing.IsZero()
+	tell := !goesOn && before && uid != "" && now.Sub(e.failing) >= blockedAfter && now.Sub(e.told) >= failuresEvery
 	switch {
 	case goesOn:
-		delete(d.failed, name)
+		e.failing, e.told = time.Time{}, time.Time{}
 	case !before:
-		d.failed[name] = failure{since: now}
+		e.failing = now
 	case tell:
-		d.failed[name] = failure{f.since, now}
+		e.told = now
+	}
+	if is {
+		d.ending[name] = e
 	}
 	d.mu.Unlock()
 	if !tell {

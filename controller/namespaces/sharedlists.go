@@ -28,7 +28,7 @@ type sharedLists struct {
 	// others returns how many other namespaces are likely to want a list soon.
 	others func() int
 
-	mu   sync.Mutex
+	lock sync.Locker                          // guards next
 	next map[schema.GroupResource]*sharedList // lists that have not begun
 }
 
@@ -65,7 +65,7 @@ func (s *sharedLists) of(
 	ctx context.Context, kind schema.GroupResource, namespace string, keep keep,
 ) ([]found, error) {
 	w := &wish{namespace: namespace, keep: keep}
-	s.mu.Lock()
+	s.lock.Lock()
 	l := s.next[kind]
 	first := l == nil
 	if first {
@@ -73,7 +73,7 @@ func (s *sharedLists) of(
 		s.next[kind] = l
 	}
 	l.wishes = append(l.wishes, w)
-	s.mu.Unlock()
+	s.lock.Unlock()
 	if first {
 		s.run(ctx, kind, l)
 	}
@@ -101,13 +101,13 @@ func (s *sharedLists) run(ctx context.Context, kind schema.GroupResource, l *sha
 		case <-ctx.Done():
 		}
 	}
-	s.mu.Lock()
+	s.lock.Lock()
 	delete(s.next, kind) // later wishes go to the next list
 	wishes := map[string][]*wish{}
 	for _, w := range l.wishes {
 		wishes[w.namespace] = append(wishes[w.namespace], w)
 	}
-	s.mu.Unlock()
+	s.lock.Unlock()
 	of := ""
 	if len(wishes) == 1 {
 		of = l.wishes[0].namespace

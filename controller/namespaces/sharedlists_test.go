@@ -53,7 +53,7 @@ func TestListsAreSharedByThoseWhoAskedBeforeTheyBegan(t *testing.T) {
 				began := time.Now()
 				var mu sync.Mutex
 				var lists []string
-				shared := &sharedLists{next: map[schema.GroupResource]*sharedList{}, others: func() int { return c.others }}
+				shared := &sharedLists{lock: &sync.Mutex{}, next: map[schema.GroupResource]*sharedList{}, others: func() int { return c.others }}
 				shared.list = func(ctx context.Context, _ schema.GroupResource, namespace string, each func(*metav1.PartialObjectMetadata)) error {
 					at, of := time.Since(began), namespace
 					if of == "" {

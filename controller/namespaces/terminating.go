@@ -14,6 +14,8 @@ type ending struct {
 	// deletionTimestamp is of another clock.
 	seen time.Time
 	uid  types.UID // empty until the first pass reads the namespace
+	// failing is since when passes end in errors, and told when that was last reported.
+	failing, told time.Time
 }
 
 // Changed is called with every change of a namespace object.
