@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"controller": {"archive", "controller/undo", "controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "internal/tools/shadow", "policies", "policies/live"},
 	"controller/beside":            {"controller/await", "controller/events", "controller/graph", "controller/kinds", "policies/v1beta1"},
-	"controller/brake":             {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/words", "policies/v1beta1"},
+	"controller/brake":             {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/kinds", "controller/words", "policies/v1beta1"},
 	"controller/collect":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/words"},
 	"controller/enforce":           {"controller/await", "controller/events", "controller/follow", "controller/graph", "controller/request", "controller/undo", "controller/words", "policies", "policies/live", "policies/finalizers", "policies/v1beta1"},
 	"controller/events":            {"controller/graph", "controller/kinds", "controller/request", "controller/words", "policies", "policies/v1beta1"},

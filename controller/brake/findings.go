@@ -23,12 +23,11 @@ import (
 
 // findings are what the graph shows of a cause that is held.
 type findings struct {
-	uids     []types.UID // of the objects that wait for a decision, sorted
-	counted  counted     // with how many objects each requested deletion goes
-	going    int         // objects about which a decision is not carried out yet
-	open     int         // owners of which it is not known whether they exist
-	relisted bool        // everything is being listed again, and nothing else is known
-	digest   string      // of uids; "" if there are none
+	items    []item // the objects that wait for a decision, sorted by uid
+	going    int    // objects about which a decision is not carried out yet
+	open     int    // owners of which it is not known whether they exist
+	relisted bool   // everything is being listed again, and nothing else is known
+	digest   string // of items; "" if there are none
 	because  map[graph.Conclusion]int
 	weight   counts // what would be deleted in all
 	complete bool   // weight is all, and not only a lower bound
@@ -92,14 +91,14 @@ func (b *Brake) divide(found []graph.Inferred, f *findings) {
 		}
 		if waits {
 			f.because[i.Conclusion]++
-			f.take(i)
+			f.take(i, 0)
 		}
 	}
 }
 
-// take adds an object that waits for a decision.
-func (f *findings) take(i graph.Inferred) {
-	f.uids = append(f.uids, i.UID)
+// take adds an object that waits for a decision, and how many it goes with if that is decided, too.
+func (f *findings) take(i graph.Inferred, counted int) {
+	f.items = append(f.items, item{i.UID, counted})
 	if len(f.samples) < mostSamples {
 		f.samples = append(f.samples, i)
 	}
@@ -107,10 +106,10 @@ func (f *findings) take(i graph.Inferred) {
 
 // weigh counts all that goes with what was found.
 func (b *Brake) weigh(f *findings) {
-	slices.Sort(f.uids)
-	f.uids = slices.Compact(f.uids)
-	f.complete = len(f.uids) <= perWeighing // objects that two pieces own together are counted with neither
-	for piece := range slices.Chunk(f.uids, perWeighing) {
+	slices.SortFunc(f.items, func(a, b item) int { return cmp.Compare(a.uid, b.uid) })
+	f.items = slices.Compact(f.items)
+	f.complete = len(f.items) <= perWeighing // objects that two pieces own together are counted with neither
+	for piece := range slices.Chunk(uidsOf(f.items), perWeighing) {
 		b.Store.Read(func(g *graph.Graph) {
 			weight, complete := g.Weigh(mostWeighed, piece...)
 			for _, w := range weight {
@@ -122,7 +121,7 @@ func (b *Brake) weigh(f *findings) {
 }
 
 // any reports whether something is held, goes by a decision, or may turn out to be held.
-func (f *findings) any() bool { return len(f.uids) > 0 || f.going > 0 || f.open > 0 || f.relisted }
+func (f *findings) any() bool { return len(f.items) > 0 || f.going > 0 || f.open > 0 || f.relisted }
 
 func (f *findings) objects() int64 {
 	n := 0
@@ -150,7 +149,7 @@ var (
 func (r *record) status(object *v1beta1.HeldCollection, now time.Time) *v1beta1.HeldCollectionStatus {
 	f := &r.seen
 	since := metav1.NewTime(r.hold.since.Truncate(time.Second))
-	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.uids)), Objects: f.objects(),
+	st := &v1beta1.HeldCollectionStatus{Since: &since, Digest: f.digest, Held: int64(len(f.items)), Objects: f.objects(),
 		Conditions: slices.Clone(object.Status.Conditions)}
 	held := r.condition()
 	held.ObservedGeneration, held.LastTransitionTime = object.Generation, metav1.NewTime(now.Truncate(time.Second))
@@ -190,7 +189,7 @@ func (r *record) condition() metav1.Condition {
 	}
 	held := metav1.Condition{Type: v1beta1.ConditionHeld, Status: metav1.ConditionFalse}
 	switch {
-	case len(f.uids) > 0:
+	case len(f.items) > 0:
 		held.Status, held.Reason = metav1.ConditionTrue, v1beta1.ReasonAwaitsDecision
 		parts = append(parts, r.question())
 	case f.relisted:
@@ -220,7 +219,7 @@ func (r *record) question() string {
 		"'{\"spec\":{\"decision\":\"Proceed\",\"digest\":\"%s\"}}'. ", r.cause, f.digest)
 	if r.requested {
 		return fmt.Sprintf("Held: %s of %s, which would delete %s%s in all (%s). ",
-			words.Count(len(f.uids), "requested deletion", "requested deletions"), r.kind, least,
+			words.Count(len(f.items), "requested deletion", "requested deletions"), r.kind, least,
 			words.Count(f.objects(), "object", "objects"), f.why) + proceed +
 			"To keep what depends on an object, delete the object again with --cascade=orphan. A deletion that comes within " +
 			"the limit continues by itself."
@@ -230,7 +229,7 @@ func (r *record) question() string {
 		because = append(because, fmt.Sprintf("%d: %s", f.because[c], sentences[c]))
 	}
 	return fmt.Sprintf("Held: %s (%s%d with all that would be deleted with them), because of owners of "+
-		"the kind %s (%s). Limit: %s. ", words.Count(len(f.uids), "object", "objects"), least, f.objects(), r.kind,
+		"the kind %s (%s). Limit: %s. ", words.Count(len(f.items), "object", "objects"), least, f.objects(), r.kind,
 		strings.Join(because, "; "), f.why) + proceed +
 		"To keep them, and remove those owner references: the same with Discard. " +
 		"Objects whose owner references are repaired are no longer held."
@@ -265,7 +264,7 @@ func patchOf(st *v1beta1.HeldCollectionStatus) (map[string]any, error) {
 func (k *keeper) tell(r *record, uid types.UID) {
 	on := graph.Ref{Kind: Resource.GroupResource(), Name: r.String(), UID: uid}
 	switch message := r.condition().Message; {
-	case !r.told && len(r.seen.uids) > 0:
+	case !r.told && len(r.seen.items) > 0:
 		r.told = true
 		k.Reporter.Warn(on, events.ReasonCollectionHeld, message)
 		k.Log.Info("held", "name", on.Name, "objects", r.seen.objects(), "digest", r.seen.digest, "message", message)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -187,12 +188,9 @@ func (b *Brake) undefined(ctx context.Context, err error) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err = b.Client.Resource(definitions).Get(ctx, Resource.GroupResource().String(), metav1.GetOptions{})
+	definitions := b.Client.Resource(kinds.Definitions.WithVersion("v1"))
+	_, err = definitions.Get(ctx, Resource.GroupResource().String(), metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
-}
-
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
 // list lists all HeldCollections.
@@ -236,7 +234,7 @@ func (k *keeper) follow(r *record, object *v1beta1.HeldCollection) {
 	began := time.Now()
 	r.seen = k.find(r)
 	r.next = time.Now().Add(max(countEvery, countShare*time.Since(began)))
-	k.metrics.holds(r.cause, r.seen.objects())
+	k.metrics.held.WithLabelValues(r.String()).Set(float64(r.seen.objects()))
 	switch {
 	case r.seen.any():
 		r.empty = time.Time{}
@@ -247,7 +245,7 @@ func (k *keeper) follow(r *record, object *v1beta1.HeldCollection) {
 		k.end(r)
 		return
 	}
-	r.seen.digest = r.sets.take(r.seen.uids, r.seen.counted)
+	r.seen.digest = r.sets.take(r.seen.items)
 }
 
 // end ends the hold of a record, because nothing is held any more. What has come to be held
@@ -260,7 +258,7 @@ func (k *keeper) end(r *record) {
 		k.ledger.Ends(r.kind)
 	}
 	k.mu.Unlock()
-	k.metrics.ends(r.cause)
+	k.metrics.held.DeleteLabelValues(r.String())
 	k.Log.Info("nothing is held any more", "name", r.String())
 	if r.requested {
 		return // a root that is held is asked about again and again

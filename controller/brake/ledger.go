@@ -28,9 +28,7 @@ func (l *Ledger) Rewound() {
 		for i := range acc.past {
 			clear(acc.past[i].let)
 		}
-		if acc.held != nil {
-			clear(acc.held.decided)
-		}
+		clear(acc.decided)
 	}
 }
 
@@ -69,12 +67,12 @@ func (l *Ledger) Ask(now time.Time, a graph.Action, weigh func(around bool) Load
 		return Go, false
 	}
 	acc, o := l.account(now, a.Inferred.Owners), a.Object
-	weighed, decided := acc.decided(o.UID)
+	weighed, decided := acc.decided[o.UID]
 	switch {
-	case weighed, acc.passes(o, a.Inferred):
+	case weighed, acc.lets(o.UID), acc.expects(o, a.Inferred):
 		return Go, false
 	case decided:
-		acc.held.decided[o.UID] = true
+		acc.decided[o.UID] = true
 		acc.follow(o.Kind, weigh(false).Weight)
 		return Go, false
 	case acc.held != nil:
@@ -84,7 +82,7 @@ func (l *Ledger) Ask(now time.Time, a graph.Action, weigh func(around bool) Load
 	}
 	load := weigh(acc.charges%looksAround == 0)
 	if why := l.exceeds(now, acc, o, load); why != "" {
-		acc.hold(now, why)
+		acc.held = &hold{now, why}
 		return Held, true
 	}
 	acc.letThrough(now, o, load.Weight)
@@ -148,19 +146,19 @@ func (l *Ledger) holds(owners schema.GroupResource) *hold {
 // Hold holds a kind of owners that a HeldCollection says is held.
 func (l *Ledger) Hold(now time.Time, owners schema.GroupResource, since time.Time, why string) {
 	acc := newAccount(now)
-	acc.hold(since, why)
+	acc.held = &hold{since, why}
 	l.kinds[owners] = acc
 }
 
 // Decided lets objects go that are held.
 func (l *Ledger) Decided(owners schema.GroupResource, uids []types.UID) {
-	held := l.holds(owners)
-	if held == nil {
+	if l.holds(owners) == nil {
 		return
 	}
+	decided := l.kinds[owners].decided
 	for _, uid := range uids {
-		if _, already := held.decided[uid]; !already {
-			held.decided[uid] = false
+		if _, already := decided[uid]; !already {
+			decided[uid] = false
 		}
 	}
 }
@@ -172,7 +170,7 @@ func (l *Ledger) Stands(o graph.Ref, i graph.Inference) (waits, goes bool) {
 	if acc == nil || acc.held == nil {
 		return false, false
 	}
-	_, goes = acc.held.decided[o.UID]
+	_, goes = acc.decided[o.UID]
 	goes = goes || acc.expects(o, i)
 	return !goes && !acc.lets(o.UID), goes
 }
@@ -206,6 +204,8 @@ type account struct {
 	charges int            // how many objects were let through
 	pauses  time.Time      // no more are let through until then
 	held    *hold          // nil: the kind is not held
+	// decided is what a person has let go since it is held; true once it was weighed.
+	decided map[types.UID]bool
 }
 
 // passage is what was let through within one span.
@@ -218,20 +218,17 @@ func newPassage() passage { return passage{counts{}, map[types.UID]struct{}{}} }
 
 // hold is the hold of a kind of owners whose limit was exceeded.
 type hold struct {
-	since   time.Time
-	why     string
-	decided map[types.UID]bool // what a person has let go; true once it was weighed
+	since time.Time
+	why   string
 }
 
 func newAccount(now time.Time) *account {
-	a := &account{began: now, pauses: now.Add(Pause), sizes: counts{}, follows: counts{}}
+	a := &account{began: now, pauses: now.Add(Pause), sizes: counts{}, follows: counts{}, decided: map[types.UID]bool{}}
 	for i := range a.past {
 		a.past[i] = newPassage()
 	}
 	return a
 }
-
-func (a *account) hold(since time.Time, why string) { a.held = &hold{since, why, map[types.UID]bool{}} }
 
 // turn drops the spans that are too long ago.
 func (a *account) turn(now time.Time) {
@@ -257,20 +254,6 @@ func (a *account) lets(uid types.UID) bool {
 // expects reports whether an object follows one that was let through.
 func (a *account) expects(o graph.Ref, i graph.Inference) bool {
 	return i.Inherited && a.follows[o.Kind] > 0
-}
-
-// passes reports whether an object was let through, or follows one that was.
-func (a *account) passes(o graph.Ref, i graph.Inference) bool {
-	return a.lets(o.UID) || a.expects(o, i)
-}
-
-// decided reports whether a person has let an object go, and whether it was weighed since.
-func (a *account) decided(uid types.UID) (weighed, decided bool) {
-	if a.held == nil {
-		return false, false
-	}
-	weighed, decided = a.held.decided[uid]
-	return weighed, decided
 }
 
 // letThrough counts an object, and what goes with it. After each looksAround of them it begins a

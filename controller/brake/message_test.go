@@ -21,7 +21,7 @@ import (
 func TestMessageSaysWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	kind := cause{kind: widgets}
-	some := findings{uids: []types.UID{"a", "b"}, weight: counts{{Resource: "pods"}: 7}, because: map[graph.Conclusion]int{graph.OwnerNotFound: 1, graph.DefinitionGone: 1},
+	some := findings{items: []item{{uid: "a"}, {uid: "b"}}, weight: counts{{Resource: "pods"}: 7}, because: map[graph.Conclusion]int{graph.OwnerNotFound: 1, graph.DefinitionGone: 1},
 		why: "more than 1 object would be deleted", digest: "feed", complete: true}
 	part := some
 	part.complete, part.going = false, 3

@@ -36,9 +36,3 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 func (m *metrics) answered(a graph.Action, answer string) {
 	m.inferred.WithLabelValues(a.Inferred.Conclusion.String(), answer).Inc()
 }
-
-func (m *metrics) holds(c cause, n int64) {
-	m.held.WithLabelValues(c.String()).Set(float64(n))
-}
-
-func (m *metrics) ends(c cause) { m.held.DeleteLabelValues(c.String()) }

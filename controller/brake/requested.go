@@ -98,7 +98,6 @@ func (b *Brake) findRequested(kind schema.GroupResource, f *findings) {
 	b.mu.Lock()
 	all := b.of(kind)
 	b.mu.Unlock()
-	f.counted = counted{}
 	limits := map[string]struct{}{}
 	for _, r := range all {
 		v, there := b.Store.Find(r.UID)
@@ -106,11 +105,10 @@ func (b *Brake) findRequested(kind schema.GroupResource, f *findings) {
 			b.Ended(r.UID)
 			continue
 		}
-		f.counted[r.UID] = r.counted
 		limits[fmt.Sprintf("DeletionPolicy %q allows %d for each", r.by, r.most)] = struct{}{}
 		f.take(graph.Inferred{Ref: v.Ref,
 			Why: fmt.Sprintf("deleted by request: %s would also be deleted, and DeletionPolicy %q allows %d",
-				words.Count(r.goes, "object", "objects"), r.by, r.most)})
+				words.Count(r.goes, "object", "objects"), r.by, r.most)}, r.counted)
 	}
 	texts := slices.Sorted(maps.Keys(limits))
 	if len(texts) > mostLimits {

@@ -73,11 +73,15 @@ func TestADecisionIsAboutAsMuchAsWasShown(t *testing.T) {
 					t.Fatalf("step %d: held is %t", i, held)
 				}
 				f := foundOf(b)
-				if got := f.counted["a"]; got != s.shown {
+				got := 0
+				if len(f.items) > 0 {
+					got = f.items[0].counted
+				}
+				if got != s.shown {
 					t.Errorf("step %d: %d are shown, want %d", i, got, s.shown)
 				}
 				if s.decides {
-					b.proceed([]item{{"a", f.counted["a"]}, {"another", 1}})
+					b.proceed([]item{{"a", got}, {"another", 1}})
 				}
 			}
 		})
@@ -91,7 +95,7 @@ func TestEachDeletionHasTheLimitOfItsPolicy(t *testing.T) {
 		t.Error("want those held that are past their own limit")
 	}
 	f := foundOf(b)
-	if diff := cmp.Diff([]types.UID{"a", "c"}, f.uids); diff != "" {
+	if diff := cmp.Diff([]types.UID{"a", "c"}, uidsOf(f.items)); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
 	if want := `DeletionPolicy "mild" allows 100 for each; DeletionPolicy "strict" allows 1 for each`; f.why != want {
@@ -120,8 +124,8 @@ func TestWhatIsHeldByRequestEnds(t *testing.T) {
 			b.Requested(mapRef("b"), "p", 1, 20)
 			b.proceed([]item{{"a", 20}})
 			c.then(b)
-			if f := foundOf(b); len(f.uids) != c.left {
-				t.Errorf("%v are held", f.uids)
+			if f := foundOf(b); len(f.items) != c.left {
+				t.Errorf("%v are held", f.items)
 			}
 			if goes := !b.Requested(mapRef("a"), "p", 1, 20); goes != c.goes {
 				t.Errorf("it goes: %t", goes)
@@ -156,8 +160,8 @@ func TestAHundredPoliciesAreNotAllNamed(t *testing.T) {
 		b.Requested(mapRef(uid), fmt.Sprintf("p%02d", i), 1, 20)
 	}
 	f := foundOf(b)
-	if len(f.uids) != 100 || f.objects() != 100 || len(f.samples) != mostSamples || f.samples[0].Name != "m00" {
-		t.Errorf("%d are held, %d go, %d samples", len(f.uids), f.objects(), len(f.samples))
+	if len(f.items) != 100 || f.objects() != 100 || len(f.samples) != mostSamples || f.samples[0].Name != "m00" {
+		t.Errorf("%d are held, %d go, %d samples", len(f.items), f.objects(), len(f.samples))
 	}
 	if want := `DeletionPolicy "p04" allows 1 for each; and 95 more policies`; !strings.HasSuffix(f.why, want) || strings.Contains(f.why, "p05") {
 		t.Errorf("why: %s", f.why)

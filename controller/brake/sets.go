@@ -1,6 +1,7 @@
 package brake
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -8,11 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted holds with how many objects each requested deletion goes.
-type counted map[types.UID]int
-
 // item is an object that waits for a decision, with how many objects it goes if the decision is
-// about that, too.
+// about that, too; else 0.
 type item struct {
 	uid     types.UID
 	counted int
@@ -46,9 +44,9 @@ func newSets(void string) *sets {
 	return &sets{void: void, now: map[item]int{}, digests: map[string]int{}}
 }
 
-// take sets what is held, by sorted uids, and returns its digest; "" for nothing.
-func (s *sets) take(uids []types.UID, with counted) string {
-	if len(uids) == 0 {
+// take sets what is held, sorted by uid, and returns its digest; "" for nothing.
+func (s *sets) take(items []item) string {
+	if len(items) == 0 {
 		clear(s.now)
 		return ""
 	}
@@ -57,13 +55,10 @@ func (s *sets) take(uids []types.UID, with counted) string {
 	if s.void != "" {
 		fmt.Fprintln(h, "after", s.void)
 	}
-	now := make(map[item]int, len(uids))
-	for _, uid := range uids {
-		i := item{uid, with[uid]}
-		if now[i] = s.count; s.now[i] != 0 {
-			now[i] = s.now[i]
-		}
-		if fmt.Fprintln(h, uid); with != nil {
+	now := make(map[item]int, len(items))
+	for _, i := range items {
+		now[i] = cmp.Or(s.now[i], s.count)
+		if fmt.Fprintln(h, i.uid); i.counted != 0 {
 			fmt.Fprintln(h, i.counted)
 		}
 	}
