@@ -143,8 +143,9 @@ func (r *Client) Send(
 	return err
 }
 
-// doForMetadata sends a request and returns the metadata of the object in the answer. An answer
-// without a uid is an error, because it does not say which object it is about.
+// doForMetadata sends a request and returns the metadata of the object in the answer. That may be a
+// whole object in JSON, from an API that knows no partial objects. An answer without a uid is an
+// error, because it does not say which object it is about.
 func (r *Client) doForMetadata(
 	ctx context.Context, verb string, kind schema.GroupResource, req *rest.Request,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -152,7 +153,18 @@ func (r *Client) doForMetadata(
 	if err != nil {
 		return nil, err
 	}
-	m, err := decode[metav1.PartialObjectMetadata](result)
+	obj, err := result.Get()
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	switch {
+	case runtime.IsNotRegisteredError(err):
+		m = &metav1.PartialObjectMetadata{}
+		var raw []byte
+		if raw, err = result.Raw(); err == nil {
+			err = json.Unmarshal(raw, m)
+		}
+	case err == nil && !ok:
+		err = fmt.Errorf("metadata expected, not %T", obj)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("decode the answer: %w", err)
 	}
@@ -160,22 +172,4 @@ func (r *Client) doForMetadata(
 		return nil, errors.New("decode the answer: it has no uid")
 	}
 	return m, nil
-}
-
-// decode decodes an answer as M. The answer may also be a whole object in JSON, of which M is a
-// part, from an API that knows no partial objects.
-func decode[M any](result rest.Result) (*M, error) {
-	obj, err := result.Get()
-	switch m, ok := any(obj).(*M); {
-	case err == nil && !ok:
-		return nil, fmt.Errorf("metadata expected, not %T", obj)
-	case !runtime.IsNotRegisteredError(err):
-		return m, err
-	}
-	raw, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
-	m := new(M)
-	return m, json.Unmarshal(raw, m)
 }

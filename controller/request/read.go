@@ -36,6 +36,24 @@ func (r *Client) GetObject(ctx context.Context, ref graph.Ref) (*metav1.PartialO
 	return r.Get(ctx, gv, ref.Kind.Resource, ref.Namespace, ref.Name)
 }
 
+// GetRaw reads one object live, and returns it as the API server writes it.
+func (r *Client) GetRaw(ctx context.Context, ref graph.Ref) (json.RawMessage, error) {
+	gv, err := r.versionOf(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return r.raw(ctx, gv, ref)
+}
+
+func (r *Client) raw(ctx context.Context, gv schema.GroupVersion, ref graph.Ref) (json.RawMessage, error) {
+	req := object(r.client.Get(), gv, ref.Kind.Resource, ref.Namespace, ref.Name)
+	result, err := r.do(ctx, "get", ref.Kind, req.SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
 // GetFull reads one whole object live.
 func (r *Client) GetFull(ctx context.Context, ref graph.Ref) (map[string]any, *metav1.PartialObjectMetadata, error) {
 	gv, err := r.versionOf(ref.Kind)
@@ -60,6 +78,46 @@ func (r *Client) getWhole(
 		return nil, nil, errors.New("decode the answer: it has no uid")
 	}
 	return full, m, nil
+}
+
+// rawPage is how many whole objects are listed in a page, and so in memory.
+const rawPage = "50"
+
+// EachRaw lists the objects of a kind live, in a namespace or, without one, in all. It calls each
+// with every object as the API server writes it: those of built-in kinds have no apiVersion and
+// kind. It returns the first error of each.
+func (r *Client) EachRaw(
+	ctx context.Context, kind schema.GroupResource, namespace string, each func(json.RawMessage) error,
+) error {
+	gv, err := r.versionOf(kind)
+	if err != nil {
+		return err
+	}
+	for next := ""; ; {
+		req := metaonly.At(r.client.Get(), gv.WithResource(kind.Resource), namespace).Param("limit", rawPage)
+		if next != "" {
+			req.Param("continue", next)
+		}
+		result, err := r.do(ctx, "list", kind, req.SetHeader("Accept", "application/json"))
+		if err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
+		}
+		var list struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		if raw, err := result.Raw(); err != nil || json.Unmarshal(raw, &list) != nil {
+			return fmt.Errorf("list %s: the answer is not understood", kind)
+		}
+		for _, raw := range list.Items {
+			if err := each(raw); err != nil {
+				return err
+			}
+		}
+		if next = list.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
 }
 
 // mostList bounds a list as a whole, including waits for places: its caller does nothing else
