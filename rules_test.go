@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"controller/graph":             {"controller/words"},
 	"ask/insight":                  {"archive/restore", "controller/graph", "controller/words", "policies/v1beta1"},
 	"controller/kinds":             {"controller/graph"},
-	"controller/leases":            {"controller/graph"},
+	"controller/leases":            {"controller/await", "controller/graph"},
 	"controller/policyfacts":       {"controller/graph", "policies"},
 	"ask/snapshot":                 {"controller/graph", "ask/insight", "controller/kinds", "controller/metaonly", "controller/policyfacts", "controller/words", "policies", "policies/finalizers", "policies/v1beta1"},
 	"internal/tools/shadow":        {"controller/follow", "controller/graph", "internal/tools/shadow/report", "controller/words"},

@@ -25,6 +25,14 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Wake puts an element into a channel that has room for one, unless it has one already.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Change tells any number of goroutines that something has changed. A goroutine that calls Next
 // before it looks misses no change. The zero value is ready. It must not be copied after first use.
 type Change struct {

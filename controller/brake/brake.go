@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/events"
 	"github.com/weir-dev/weir/controller/follow"
 	"github.com/weir-dev/weir/controller/graph"
@@ -114,7 +115,7 @@ func (b *Brake) ask(a graph.Action) Answer {
 	if began {
 		b.Log.Info("held: Weir did not see the delete of an owner", "name", a.Inferred.Owners.String(),
 			"because", a.Inferred.Conclusion.String(), "object", a.Object.String(), "why", a.Why)
-		b.wake()
+		await.Wake(b.begun)
 	}
 	return answer
 }
@@ -140,14 +141,6 @@ func loadOf(g *graph.Graph, a graph.Action, l Limits, around bool) Load {
 		load.Sizes[o.Kind] = g.Objects(o.Kind)
 	}
 	return load
-}
-
-// wake has Run look at once.
-func (b *Brake) wake() {
-	select {
-	case b.begun <- struct{}{}:
-	default:
-	}
 }
 
 // Deleted records that an object was deleted.

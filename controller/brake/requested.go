@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
 )
@@ -79,7 +80,7 @@ func (b *Brake) Requested(o graph.Ref, by string, most, goes int) (held bool) {
 	if began {
 		b.Log.Info("held: a policy limits what is deleted with it",
 			"object", o.String(), "uid", o.UID, "policy", by, "limit", most, "objects", goes)
-		b.wake()
+		await.Wake(b.begun)
 	}
 	return held
 }

@@ -3,6 +3,8 @@ package follow
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-dev/weir/controller/await"
 )
 
 const (
@@ -38,12 +40,7 @@ func newDiscoveries() *discoveries {
 }
 
 // Want asks for a discovery that begins after this call. Many calls cost one.
-func (d *discoveries) Want() {
-	select {
-	case d.asked <- struct{}{}:
-	default: // the one that is asked for has yet to begin
-	}
-}
+func (d *discoveries) Want() { await.Wake(d.asked) }
 
 // begins notes that a discovery begins. It serves all who have asked until now.
 func (d *discoveries) begins() time.Time {

@@ -145,10 +145,7 @@ func (h *History) shut(note func()) {
 	h.closed.Store(true)
 	note()
 	h.mu.Unlock()
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	await.Wake(h.wake)
 }
 
 // open opens the gate, unless contact was lost or a kind contradicted since losses were counted.

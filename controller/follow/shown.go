@@ -54,10 +54,7 @@ func (w *Watcher) Shown(o graph.Ref) bool {
 		return true
 	}
 	s.wanted = max(s.wanted, to)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	await.Wake(s.wake)
 	return false
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/metaonly"
@@ -172,14 +173,6 @@ func (w *Watcher) discover(ctx context.Context, known []graph.Resource) (found [
 	return found, false
 }
 
-// ask makes discovery run soon.
-func (w *Watcher) ask() {
-	select {
-	case w.poke <- struct{}{}:
-	default:
-	}
-}
-
 // Follow makes the reflectors match what is served. During a rewind it leaves that to the discovery
 // that follows.
 func (w *Watcher) Follow(ctx context.Context, resources []graph.Resource) {
@@ -222,7 +215,7 @@ func (w *Watcher) startLocked(ctx context.Context, gvr schema.GroupVersionResour
 		log: w.log, listener: w.listener, page: w.page, stop: stop, stopped: make(chan struct{}), due: 1}
 	switch gr {
 	case kinds.APIServices:
-		f.seen = func(*metav1.PartialObjectMetadata, Change) { w.ask() }
+		f.seen = func(*metav1.PartialObjectMetadata, Change) { await.Wake(w.poke) }
 	case kinds.Definitions:
 		f.seen = func(m *metav1.PartialObjectMetadata, how Change) { w.crdChanged(ctx, m.Name, how == Went) }
 	case kinds.Namespaces:
@@ -247,7 +240,7 @@ func (w *Watcher) crdChanged(ctx context.Context, name string, gone bool) {
 		w.leaveLocked(ctx, schema.GroupResource{Group: group, Resource: plural}, grace)
 		w.mu.Unlock()
 	}
-	w.ask()
+	await.Wake(w.poke)
 }
 
 // leaveLocked ends the watch of a kind after a while, and has discovery say whether it starts
@@ -312,7 +305,7 @@ func (w *Watcher) rewind(ctx context.Context, reason string) {
 			w.startLocked(ctx, f.gvr)
 		}
 	}
-	w.ask()
+	await.Wake(w.poke)
 }
 
 // kindWentBack ends the watch of a kind whose history went back, forgets what was seen of it, and
@@ -342,7 +335,7 @@ func (w *Watcher) left(kind schema.GroupResource) {
 	delete(w.running, kind)
 	w.mu.Unlock()
 	w.log.V(1).Info("stopped watching", "kind", kind.String())
-	w.ask()
+	await.Wake(w.poke)
 }
 
 // Undiscovered returns the group versions that do not answer and of which nothing is known.

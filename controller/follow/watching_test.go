@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/metaonly"
 	"github.com/weir-dev/weir/internal/testkit/apitest"
@@ -107,6 +108,9 @@ func newWatching(t *testing.T) *watching {
 	}})
 	return e
 }
+
+// ask makes discovery run soon.
+func (w *Watcher) ask() { await.Wake(w.poke) }
 
 type sending func(*http.Request) (*http.Response, error)
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
 )
 
@@ -60,10 +61,7 @@ func (l *Lease) Showing(o *graph.Object) {
 	if namespace, name, _ := strings.Cut(l.Describe(), "/"); o.Namespace != namespace || o.Name != name {
 		return
 	}
-	select {
-	case l.shown <- struct{}{}:
-	default:
-	}
+	await.Wake(l.shown)
 }
 
 // Get implements resourcelock.Interface. It shows an expired record as free. The Update that
