@@ -7,10 +7,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
+	"github.com/weir-dev/weir/controller/kinds"
 )
 
 // lookAgain is how often Idle looks.
@@ -22,12 +22,8 @@ const lookAgain = 10 * time.Millisecond
 // have had consequences. An API server before 1.31 cannot say how far a watch has come; there the
 // queue decides.
 func (c *Controller) Idle(ctx context.Context) ([]graph.View, error) {
-	core, err := typedcorev1.NewForConfigAndClient(c.clients.bounded, c.clients.boundedClient)
-	if err != nil {
-		return nil, err
-	}
 	for quiet := 0; ; {
-		list, err := core.Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := c.clients.open.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +55,7 @@ func (c *Controller) waiting() (waiting []graph.View, ends bool) {
 		if !v.Deleting {
 			continue
 		}
-		isNamespace := v.Kind.Group == "" && v.Kind.Resource == "namespaces"
+		isNamespace := v.Kind == kinds.Namespaces
 		if foreign(v.Finalizers) {
 			waiting = append(waiting, v)
 			holds[v.Namespace] = true
