@@ -201,13 +201,11 @@ func (b *Brake) list(ctx context.Context) ([]v1beta1.HeldCollection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list HeldCollections: %w", err)
 	}
-	items := make([]v1beta1.HeldCollection, len(list.Items))
-	for i := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &items[i]); err != nil {
-			return nil, fmt.Errorf("read HeldCollection %s: %w", list.Items[i].GetName(), err)
-		}
+	var all v1beta1.HeldCollectionList
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &all); err != nil {
+		return nil, fmt.Errorf("read HeldCollections: %w", err)
 	}
-	return items, nil
+	return all.Items, nil
 }
 
 // wentBack reports whether the history has gone back since this look began.
