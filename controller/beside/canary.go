@@ -204,7 +204,7 @@ func (c *Canary) Await(ctx context.Context) error {
 			}
 		case alone:
 			c.other.Store(false)
-			c.metrics.seen(false)
+			c.metrics.other.WithLabelValues("garbage").Set(0)
 			c.Log.Info("no other garbage collector works: the canary stands")
 			return nil
 		default:
@@ -258,7 +258,7 @@ var errChanged = errors.New("the canary was changed while it was looked at")
 
 func (c *Canary) found(uid types.UID, first bool) {
 	c.other.Store(true)
-	c.metrics.seen(true)
+	c.metrics.other.WithLabelValues("garbage").Set(1)
 	if !first {
 		return
 	}

@@ -25,7 +25,8 @@ func (c *Canary) Measure(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.metrics.forget()
+			c.metrics.alive.Reset()
+			c.metrics.lag.Reset()
 			c.Log.Info("cannot tell whether the built-in garbage collector works; will try again", "err", err.Error())
 		default:
 			silent = is

@@ -40,18 +40,10 @@ func (m *metrics) untold(is bool) {
 	}
 }
 
-// seen sets whether another collector works.
-func (m *metrics) seen(works bool) { m.other.WithLabelValues("garbage").Set(number(works)) }
-
 // measured sets whether the built-in collector works, and how long it took.
 func (m *metrics) measured(alive bool, took time.Duration) {
 	m.alive.WithLabelValues().Set(number(alive))
 	m.lag.WithLabelValues().Set(took.Seconds())
-}
-
-func (m *metrics) forget() {
-	m.alive.Reset()
-	m.lag.Reset()
 }
 
 func number(yes bool) float64 {
