@@ -25,7 +25,7 @@ func (p *pass) wait(ctx context.Context, step drain.Step) (outcome, error) {
 	}
 	rest := pending
 	if step.Verb == drain.Discover {
-		rest = recheck(follow.DiscoveryRetry) // followDiscovery wakes it when it is done
+		rest = recheck(follow.DiscoveryRetry) // followOthers wakes it when it is done
 	}
 	if left := max(conditionsAfter-time.Since(p.since), conditionsEvery-time.Since(p.reported)); left > 0 {
 		return recheck(left), nil

@@ -181,29 +181,44 @@ func (d *Drainer) Run(ctx context.Context, n int) {
 	}
 	var wg sync.WaitGroup
 	await.Work(&wg, n, d.queue, func(name string) { d.work(ctx, name) })
-	if d.Policies != nil {
-		wg.Go(func() { d.followPolicies(ctx) })
-	}
-	wg.Go(func() { d.followDiscovery(ctx) })
+	wg.Go(func() { d.followOthers(ctx) })
 	<-ctx.Done()
 	d.queue.ShutDown()
 	wg.Wait()
 }
 
-// followPolicies wakes all namespaces when the policies change.
-func (d *Drainer) followPolicies(ctx context.Context) {
-	for next := d.Policies.Changed(); ; {
+// rediscover requests a discovery of kinds, which goes on while content is being deleted.
+func (d *Drainer) rediscover() {
+	if !d.Companion { // only the proof that nothing is left needs it
+		d.Watcher.Discoveries.Want()
+	}
+}
+
+// followOthers wakes all namespaces when the policies change, and after each discovery those that
+// wait for what the cluster serves. It asks for the next change before it looks, and so misses none.
+func (d *Drainer) followOthers(ctx context.Context) {
+	_, _, discovered := d.Watcher.Discoveries.Since(time.Time{})
+	var changed <-chan struct{} // without policies never
+	if d.Policies != nil {
+		changed = d.Policies.Changed()
+	}
+	for all := false; ; {
+		d.mu.Lock()
+		for name := range d.ending {
+			if p := d.begun[name]; all || p != nil && p.outside.Load() {
+				d.wake(name, "there may be other policies or kinds", 0)
+			}
+		}
+		d.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
-		case <-next:
+		case <-changed:
+			all, changed = true, d.Policies.Changed()
+		case <-discovered:
+			all = false
+			_, _, discovered = d.Watcher.Discoveries.Since(time.Time{})
 		}
-		next = d.Policies.Changed() // before the look, so that no later change is missed
-		d.mu.Lock()
-		for name := range d.ending {
-			d.wake(name, "there are other policies", 0)
-		}
-		d.mu.Unlock()
 	}
 }
 
