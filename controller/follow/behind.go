@@ -47,11 +47,6 @@ func (f *follower) tried(ctx context.Context, err error) {
 	if f.contact && contactLost(err) {
 		f.history.lost()
 	}
-	f.failed(err)
-}
-
-// failed notes why there is no list or watch now.
-func (f *follower) failed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
