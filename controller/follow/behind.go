@@ -33,12 +33,6 @@ func (f *follower) level(list uint64) {
 	f.overdueLocked()
 }
 
-func (f *follower) trying() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = nil
-}
-
 // tried notes how an attempt to list or to watch ended.
 func (f *follower) tried(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {

@@ -135,11 +135,13 @@ func (f *follower) join() {
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
 	due := f.have < f.due
+	if !due {
+		f.err = nil
+	}
 	f.mu.Unlock()
 	if due {
 		return nil, errListFirst
 	}
-	f.trying()
 	within, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(answeredWithin, cancel)
 	w, err := f.resource.Watch(within, o)

@@ -236,12 +236,10 @@ func (h *History) waits(ctx context.Context, r *round) bool {
 	case since >= aggregatedWithin && !r.sorted:
 		r.sorted = true
 		for _, f := range missing {
-			within, cancel := context.WithTimeout(ctx, apiServiceTimeout)
-			if own, err := h.aggregated(within, f.gvr); err == nil && own {
+			if own, err := h.aggregated(ctx, f.gvr); err == nil && own {
 				delete(r.lists, f)
 				r.sick[f] = true
 			}
-			cancel()
 		}
 	}
 	return len(r.missing()) > 0
@@ -263,9 +261,7 @@ func (r *round) missing() (kinds []*follower) {
 // forgotten; done is false if that has to be tried again.
 func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionResource]string) (back, done bool) {
 	for gvr, why := range broken {
-		within, cancel := context.WithTimeout(ctx, apiServiceTimeout)
-		own, err := h.aggregated(within, gvr)
-		cancel()
+		own, err := h.aggregated(ctx, gvr)
 		switch {
 		case err != nil:
 			h.log.Info("cannot tell whose history went back",
@@ -297,6 +293,8 @@ func aggregated(client discovery.DiscoveryInterface) func(context.Context, schem
 		if gvr.Group == "" {
 			return false, nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, apiServiceTimeout)
+		defer cancel()
 		name := gvr.Version + "." + gvr.Group
 		body, err := client.RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices", name).DoRaw(ctx)
 		switch {

@@ -24,7 +24,6 @@ func (f *follower) list(ctx context.Context, _ metav1.ListOptions) (runtime.Obje
 		return nil, context.Canceled
 	}
 	defer f.lists.Done()
-	f.trying()
 	version, err := f.pages(ctx, c, f.page)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // the pages took too long
 		version, err = f.pages(ctx, c, 0)
@@ -42,6 +41,7 @@ func (f *follower) listBegins() *coming {
 	}
 	f.lists.Add(1)
 	f.begun++
+	f.err = nil
 	return &coming{number: f.begun, first: !f.listed}
 }
 
