@@ -41,7 +41,9 @@ type part struct {
 // pass takes the steps of a namespace until one has to wait.
 func (d *Drainer) pass(ctx context.Context, name string) (outcome, error) {
 	ctx = d.Requester.History.Mark(ctx) // before any look: later requests rest on it
-	e, ok := d.isEnding(name)
+	d.mu.Lock()
+	e, ok := d.ending[name]
+	d.mu.Unlock()
 	if !ok {
 		return d.late(ctx, name)
 	}

@@ -45,13 +45,6 @@ func (d *Drainer) Changed(name string, how follow.Change) {
 	}
 }
 
-func (d *Drainer) isEnding(name string) (ending, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e, ok := d.ending[name]
-	return e, ok
-}
-
 // absent records that there is no such namespace, in case its watch has not shown that and never
 // will.
 func (d *Drainer) absent(name string, e ending) {
