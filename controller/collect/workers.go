@@ -90,7 +90,7 @@ func New(o Options) *Workers {
 	w.awaited = cache.NewLRUExpireCache(mostAwaited)
 	w.coOwners = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Name: "co-owners"})
 	w.cascades = newCascades(o.Reporter.Cascade, o.Log)
-	o.Requester.Limiter.CallBack(w.queue.Add)
+	o.Requester.Limiter.CallBack = w.queue.Add
 	return w
 }
 

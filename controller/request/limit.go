@@ -21,15 +21,18 @@ import (
 // kind has a share of the places, and all failing kinds together have a quarter of them. No worker
 // waits with an object of a failing kind: it is put off, and called back when there is room.
 type Limiter struct {
+	// CallBack is called with objects that were put off, when there is room. It must not block, and is
+	// set before the first request.
+	CallBack func(types.UID)
+
 	mu      sync.Mutex
 	most    float64
 	limit   float64
 	cutAt   time.Time // when the limit was last cut: at most once in the time of an answer
 	pause   time.Time // nothing is sent until then, as the API server asked
 	shares  map[schema.GroupResource]*share
-	waiting []*place        // in the order in which they came
-	ticks   bool            // a call of tick is scheduled
-	resume  func(types.UID) // called with objects that were put off, when there is room
+	waiting []*place // in the order in which they came
+	ticks   bool     // a call of tick is scheduled
 }
 
 // share is the state of one kind. A kind begins with a quarter of the places, and gets one more for
@@ -110,7 +113,7 @@ func NewLimiter(most int) *Limiter {
 	n := float64(max(most, leastLimit))
 	return &Limiter{
 		most: n, limit: min(startLimit, n),
-		shares: map[schema.GroupResource]*share{}, resume: func(types.UID) {},
+		shares: map[schema.GroupResource]*share{}, CallBack: func(types.UID) {},
 	}
 }
 
@@ -122,13 +125,6 @@ func (l *Limiter) Bound() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.limit
-}
-
-// CallBack sets the function that is called with objects that were put off. It must not block.
-func (l *Limiter) CallBack(f func(types.UID)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resume = f
 }
 
 // acquire waits for a place. Each place must be given back with release. While the kind is well,
@@ -356,10 +352,9 @@ func (l *Limiter) tick() {
 			back = append(back, uid)
 		}
 	}
-	resume := l.resume
 	l.mu.Unlock()
 	for _, uid := range back {
-		resume(uid)
+		l.CallBack(uid)
 	}
 }
 

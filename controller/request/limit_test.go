@@ -149,7 +149,7 @@ func TestKindThatIsToldToWaitHoldsBackNoOther(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := NewLimiter(8)
 			called := make(chan types.UID, 2)
-			l.CallBack(func(uid types.UID) { called <- uid })
+			l.CallBack = func(uid types.UID) { called <- uid }
 			l.answered(t, fixture.Gadgets, answer{throttledByKind, time.Millisecond, tc.retryAfter})
 			began := time.Now()
 			if _, err := l.acquire(t.Context(), fixture.Gadgets, false); !IsBusy(err) {
@@ -289,7 +289,7 @@ func TestFailingKindsAreCalledBackEach(t *testing.T) {
 		l := NewLimiter(64)
 		kinds := []schema.GroupResource{fixture.Gadgets, fixture.Secrets, fixture.Pods}
 		called := make(chan string, 100)
-		l.CallBack(func(uid types.UID) { called <- strings.TrimRight(string(uid), " 0123456789") })
+		l.CallBack = func(uid types.UID) { called <- strings.TrimRight(string(uid), " 0123456789") }
 		for _, kind := range kinds {
 			l.answered(t, kind, answer{throttledByKind, time.Millisecond, time.Second})
 			for i := range 1000 {
@@ -404,7 +404,7 @@ func TestPlacesAreNeitherLostNorMade(t *testing.T) {
 		}
 		var left atomic.Int64
 		again := map[types.UID]func(){}
-		l.CallBack(func(uid types.UID) { work <- again[uid] })
+		l.CallBack = func(uid types.UID) { work <- again[uid] }
 		for i := range n {
 			kind := schema.GroupResource{Resource: fmt.Sprint("kind", random.IntN(5))}
 			a := like([]verdict{fine, fine, fine, fine, fine, fine, unanswered, throttledByKind, throttledByServer, noVerdict}[random.IntN(10)],
