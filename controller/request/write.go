@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
@@ -96,14 +97,11 @@ func tookEffect(a graph.Action, after *metav1.PartialObjectMetadata) bool {
 	}
 	missing := func(wanted metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool {
-			return r.UID == wanted.UID && blocks(r) == blocks(wanted)
+			return r.UID == wanted.UID &&
+				ptr.Deref(r.BlockOwnerDeletion, false) == ptr.Deref(wanted.BlockOwnerDeletion, false)
 		})
 	}
 	return len(after.OwnerReferences) == len(a.Owners) && !slices.ContainsFunc(a.Owners, missing)
-}
-
-func blocks(r metav1.OwnerReference) bool {
-	return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
 }
 
 // orNull returns nil for an empty list, so that a merge patch removes the last element.
