@@ -55,13 +55,13 @@ func (c *Controller) ControlHandler() http.Handler {
 		}{waiting})
 	})
 	r.Get("/objects/{uid}", func(w http.ResponseWriter, req *http.Request) {
-		v, decision, found := c.find(types.UID(chi.URLParam(req, "uid")))
+		v, found := c.store.Find(types.UID(chi.URLParam(req, "uid")))
 		if !found {
 			http.Error(w, "no object has this uid", http.StatusNotFound)
 			return
 		}
 		o := asControlObject(v)
-		o.Why = decision.Why
+		c.store.Read(func(g *graph.Graph) { o.Why = g.Decide(v.UID).Why })
 		answer(w, o)
 	})
 	return r

@@ -143,7 +143,13 @@ func (c *Controller) act() error {
 	if o.Canary != "" {
 		c.look()
 	}
-	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound, Showing: o.showLeases})
+	c.watcher.Listen(follow.Listener{Rewound: c.reporter.Rewound})
+	if o.Lease != nil {
+		c.watcher.Listen(follow.Listener{Showing: func(shown *graph.Object) func() {
+			o.Lease.Showing(shown)
+			return nil
+		}})
+	}
 	workers := collect.Options{Beside: !c.collects, Shown: c.watcher.Shown, Others: c.others}
 	if o.Namespaces > 0 {
 		c.drain()

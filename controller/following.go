@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/follow"
-	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/kinds"
 	"github.com/weir-dev/weir/controller/request"
 	"github.com/weir-dev/weir/policies"
@@ -103,7 +102,10 @@ func NewFollowing(o Options) (*Following, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	f.listen()
+	if o.Policies != nil {
+		f.watcher.Listen(follow.Listener{Rewound: o.Policies.Rewound})
+	}
+	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
 	if err := o.Registry.Register(follow.NewGraphMetrics(f.store, f.watcher.Follows)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -138,19 +140,3 @@ func (f *Following) KindsReady() error { return f.watcher.KindsReady() }
 // Facts returns what the graph and discovery know, for policies. Each call reads the graph as it is
 // then, and holds up events meanwhile. Follow must be running.
 func (f *Following) Facts() policies.Facts { return f.watcher.Facts() }
-
-// listen connects the parts that hear of the cluster in every process.
-func (f *Following) listen() {
-	if f.options.Policies != nil {
-		f.watcher.Listen(follow.Listener{Rewound: f.options.Policies.Rewound})
-	}
-	f.watcher.Listen(follow.Listener{Served: f.requester.Serve})
-}
-
-// showLeases shows the leader's Lease, if there is one, what a watch shows.
-func (o *Options) showLeases(shown *graph.Object) func() {
-	if o.Lease != nil {
-		o.Lease.Showing(shown)
-	}
-	return nil
-}

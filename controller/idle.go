@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
@@ -74,11 +73,4 @@ func foreign(finalizers []string) bool {
 	return slices.ContainsFunc(finalizers, func(f string) bool {
 		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
 	})
-}
-
-// find returns an object of the graph, and the decision about it.
-func (c *Controller) find(uid types.UID) (object graph.View, decision graph.Action, found bool) {
-	object, found = c.store.Find(uid)
-	c.store.Read(func(g *graph.Graph) { decision = g.Decide(uid) })
-	return object, decision, found
 }
