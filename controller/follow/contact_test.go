@@ -61,7 +61,7 @@ func TestGuardTellsOfRequestsWithoutAnAnswer(t *testing.T) {
 		"given up":                 {err: context.Canceled},
 		"reset as it was given up": {err: reset, ended: true},
 	} {
-		h := newHistory(nil, nil, logr.Discard())
+		h := newHistory(nil, logr.Discard())
 		guarded := h.Guard(fixture.Tripper(func(*http.Request) (*http.Response, error) { return nil, c.err }))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -96,7 +96,7 @@ func TestClosedGateLetsReadsPassAndNoWrite(t *testing.T) {
 		http.MethodGet: true, http.MethodHead: true, http.MethodPost: false, http.MethodPut: false, http.MethodPatch: false,
 		http.MethodDelete: false,
 	} {
-		h := newHistory(nil, nil, logr.Discard())
+		h := newHistory(nil, logr.Discard())
 		h.closed.Store(true)
 		sent := 0
 		guarded := h.Guard(fixture.Tripper(func(r *http.Request) (*http.Response, error) {

@@ -147,7 +147,7 @@ func TestWhoseHistoryWentBackIsAskedUntilItIsAnswered(t *testing.T) {
 func TestWhoWaitsForTheGateEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("the Lease is lost")
-		h := newHistory(nil, nil, logr.Discard())
+		h := newHistory(nil, logr.Discard())
 		for name, wait := range map[string]func(context.Context) error{
 			"for contact": func(ctx context.Context) error { h.closed.Store(true); _, err := h.Enter(ctx); return err },
 		} {

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/weir-dev/weir/controller/await"
 	"github.com/weir-dev/weir/controller/graph"
@@ -53,11 +52,8 @@ const (
 // Each kind is compared only with itself: kinds may be in different storages, whose
 // resourceVersions are unrelated.
 type History struct {
-	// aggregated reports whether a kind is served by an API server of its own, with a history of its
-	// own.
-	aggregated func(context.Context, schema.GroupVersionResource) (bool, error)
-	of         *Watcher
-	log        logr.Logger
+	of  *Watcher
+	log logr.Logger
 
 	closed atomic.Bool
 	wake   chan struct{}
@@ -80,11 +76,8 @@ type round struct {
 	sorted bool                 // kinds of aggregated APIs have been moved to sick
 }
 
-func newHistory(d discovery.DiscoveryInterface, of *Watcher, log logr.Logger) *History {
-	return &History{
-		aggregated: aggregated(d), of: of, log: log, wake: make(chan struct{}, 1),
-		broken: map[schema.GroupVersionResource]string{},
-	}
+func newHistory(of *Watcher, log logr.Logger) *History {
+	return &History{of: of, log: log, wake: make(chan struct{}, 1), broken: map[schema.GroupVersionResource]string{}}
 }
 
 type epochKey struct{}
@@ -286,31 +279,30 @@ func (h *History) settle(ctx context.Context, broken map[schema.GroupVersionReso
 	return false, true
 }
 
-// aggregated returns a function that reports whether a kind is served by an API server of its own:
-// its APIService then names a Service. A cluster without aggregation has no APIServices.
-func aggregated(client discovery.DiscoveryInterface) func(context.Context, schema.GroupVersionResource) (bool, error) {
-	return func(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
-		if gvr.Group == "" {
-			return false, nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, apiServiceTimeout)
-		defer cancel()
-		name := gvr.Version + "." + gvr.Group
-		body, err := client.RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices", name).DoRaw(ctx)
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("read APIService %s: %w", name, err)
-		}
-		var found struct {
-			Spec struct {
-				Service *struct{} `json:"service"`
-			} `json:"spec"`
-		}
-		if err := json.Unmarshal(body, &found); err != nil {
-			return false, fmt.Errorf("read APIService %s: %w", name, err)
-		}
-		return found.Spec.Service != nil, nil
+// aggregated reports whether a kind is served by an API server of its own, with a history of its
+// own: its APIService then names a Service. A cluster without aggregation has no APIServices.
+func (h *History) aggregated(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	if gvr.Group == "" {
+		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, apiServiceTimeout)
+	defer cancel()
+	name := gvr.Version + "." + gvr.Group
+	services := h.of.discovery.RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices", name)
+	body, err := services.DoRaw(ctx)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read APIService %s: %w", name, err)
+	}
+	var found struct {
+		Spec struct {
+			Service *struct{} `json:"service"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(body, &found); err != nil {
+		return false, fmt.Errorf("read APIService %s: %w", name, err)
+	}
+	return found.Spec.Service != nil, nil
 }

@@ -100,7 +100,7 @@ func NewWatcher(
 		page: listPage, poke: make(chan struct{}, 1), Discoveries: newDiscoveries(),
 		showing: showing{wake: make(chan struct{}, 1)}, running: map[schema.GroupResource]*follower{},
 	}
-	w.History = newHistory(d, w, log)
+	w.History = newHistory(w, log)
 	return w
 }
 
