@@ -6,12 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
+
+var certificates = certmanagerv1.SchemeGroupVersion.WithResource("certificates")
 
 // applyEvery is how often the Certificate is applied, and tryEvery how often after a failure.
 const (
@@ -22,40 +29,29 @@ const (
 // CertManagerOptions are the options of a Certificate of cert-manager.
 type CertManagerOptions struct {
 	Config                 *rest.Config
-	Namespace, Name        string   // of the Certificate
-	SecretName             string   // what cert-manager writes; Name if empty
-	IssuerKind, IssuerName string   // Issuer if the kind is empty
+	Namespace, Name        string // of the Certificate
+	SecretName             string // what cert-manager writes
+	IssuerKind, IssuerName string
 	Names                  []string // DNS names, and addresses
 	// Apply keeps the Certificate as these options say. Processes that only serve just read the
 	// Secret.
 	Apply bool
-	// Settle is how long a new CA is in the bundle before a certificate under it is served, 30 s if
-	// zero.
-	Settle time.Duration
-	Log    logr.Logger
+	Log   logr.Logger
 }
 
 // certManager follows the Secret that cert-manager writes.
 type certManager struct {
 	holder
-	o CertManagerOptions
+	o   CertManagerOptions
+	due time.Time // when to apply the Certificate next
 }
 
 // CertManager returns a Source that serves what cert-manager issues, and trusts the CA that it
 // names.
 func CertManager(o CertManagerOptions) Source {
-	if o.SecretName == "" {
-		o.SecretName = o.Name
-	}
-	if o.IssuerKind == "" {
-		o.IssuerKind = "Issuer"
-	}
 	o.Log = o.Log.WithValues("certificate", o.Namespace+"/"+o.Name)
 	c := &certManager{o: o}
 	c.holder = newHolder(o.Log, fmt.Errorf("%s: cert-manager has not written it yet", c.where()))
-	if o.Settle != 0 {
-		c.rotation.settle = o.Settle
-	}
 	return c
 }
 
@@ -72,22 +68,12 @@ func (c *certManager) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a client for Certificate %s/%s: %w", c.o.Namespace, c.o.Name, err)
 	}
-	watch, err := watchSecret(ctx, client, c.o.Namespace, c.o.SecretName)
-	if err != nil {
-		return err
-	}
-	var apply time.Time // when to apply next: at once
-	applied := func() {
-		if now := time.Now(); c.o.Apply && !now.Before(apply) {
-			apply = now.Add(c.apply(ctx, objects))
-		}
-	}
-	applied()
-	watch.follow(ctx, "the Certificate", checkEvery, &c.reports, c.see, func() {
-		applied()
-		c.take(time.Now(), material{})
-	})
-	return nil
+	c.apply(ctx, objects)
+	return followSecret(ctx, client, c.o.Namespace, c.o.SecretName, "the Certificate", checkEvery, &c.reports, c.see,
+		func() {
+			c.apply(ctx, objects)
+			c.take(time.Now(), material{})
+		})
 }
 
 // see reads the Secret. If it is gone, nothing changes: cert-manager makes it again.
@@ -102,16 +88,53 @@ func (c *certManager) see(found *corev1.Secret) {
 	c.take(time.Now(), m)
 }
 
-// apply applies the Certificate, and returns when to do so again. What keeps cert-manager from
+// apply makes the Certificate what the options say, when that is due. What keeps cert-manager from
 // issuing is in the Certificate's status.
-func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) (again time.Duration) {
-	err := applyCertificate(ctx, objects, c.o)
-	if ctx.Err() != nil {
-		return tryEvery
+func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) {
+	now := time.Now()
+	if !c.o.Apply || now.Before(c.due) {
+		return
 	}
-	c.reports.report("apply the Certificate", err)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wantCertificate(c.o))
+	if err == nil {
+		// These fields are not ours, and would be applied as empty.
+		delete(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		_, err = objects.Resource(certificates).Namespace(c.o.Namespace).Apply(ctx, c.o.Name,
+			&unstructured.Unstructured{Object: content}, metav1.ApplyOptions{FieldManager: "weir", Force: true})
+	}
+	c.due = now.Add(applyEvery)
 	if err != nil {
-		return tryEvery
+		c.due = now.Add(tryEvery)
+		err = fmt.Errorf("apply Certificate %s/%s of cert-manager: %w", c.o.Namespace, c.o.Name, err)
 	}
-	return applyEvery
+	if ctx.Err() == nil {
+		c.reports.report("apply the Certificate", err)
+	}
+}
+
+func wantCertificate(o CertManagerOptions) *certmanagerv1.Certificate {
+	names, ips := namesAndAddresses(o.Names)
+	var addresses []string
+	for _, ip := range ips {
+		addresses = append(addresses, ip.String())
+	}
+	return &certmanagerv1.Certificate{
+		TypeMeta: metav1.TypeMeta{APIVersion: certmanagerv1.SchemeGroupVersion.String(), Kind: certmanagerv1.CertificateKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: o.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "weir"},
+		},
+		Spec: certmanagerv1.CertificateSpec{
+			SecretName:  o.SecretName,
+			DNSNames:    names,
+			IPAddresses: addresses,
+			IssuerRef: cmmeta.IssuerReference{
+				Group: certmanagerv1.SchemeGroupVersion.Group, Kind: o.IssuerKind, Name: o.IssuerName,
+			},
+			Usages: []certmanagerv1.KeyUsage{certmanagerv1.UsageDigitalSignature, certmanagerv1.UsageServerAuth},
+			PrivateKey: &certmanagerv1.CertificatePrivateKey{
+				Algorithm: certmanagerv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: certmanagerv1.RotationPolicyAlways,
+			},
+		},
+	}
 }

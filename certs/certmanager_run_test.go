@@ -46,8 +46,8 @@ func withIssuer(t *testing.T, apply bool, test func(*issuer, Source, context.Can
 			i.applied, i.body = append(i.applied, time.Now()), r.Path+"?"+r.Query+" "+r.Body
 			return i.answer()
 		})
-		s := CertManager(CertManagerOptions{Config: i.api.Config(), Namespace: "weir", Name: "webhook", IssuerName: "own",
-			Names: []string{"webhook.test", "10.0.0.7"}, Apply: apply,
+		s := CertManager(CertManagerOptions{Config: i.api.Config(), Namespace: "weir", Name: "webhook",
+			SecretName: "webhook", IssuerKind: "Issuer", IssuerName: "own", Names: []string{"webhook.test", "10.0.0.7"}, Apply: apply,
 			Log: funcr.New(func(_, line string) {
 				i.mu.Lock()
 				defer i.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func TestTheSecretOfACertificate(t *testing.T) {
 	var log bytes.Buffer
 	c := CertManager(CertManagerOptions{
-		Namespace: "weir", Name: "webhook", Log: funcr.New(func(_, args string) {
+		Namespace: "weir", Name: "webhook", SecretName: "webhook", Log: funcr.New(func(_, args string) {
 			log.WriteString(args + "\n")
 		}, funcr.Options{}),
 	}).(*certManager)

@@ -25,10 +25,7 @@ type material struct {
 
 // parse reads the three entries that files and Secrets have. where names the place in messages.
 func parse(where string, crt, key, ca []byte) material {
-	m := material{
-		whyNoBundle: errorIn(where, caKey, "is not there"),
-		whyNoPair:   errorIn(where, certKey+" and "+keyKey, "are not there"),
-	}
+	m := material{whyNoPair: errorIn(where, certKey+" and "+keyKey, "are not there")}
 	if len(crt) > 0 {
 		var err error
 		if m.chain, err = parseCerts(crt); err != nil {

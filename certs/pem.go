@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -105,15 +106,7 @@ func makePair(template *x509.Certificate, ca *tls.Certificate, now time.Time, la
 
 // chainOf returns the chain of a served certificate, the leaf first.
 func chainOf(pair *tls.Certificate) ([]*x509.Certificate, error) {
-	var chain []*x509.Certificate
-	for _, der := range pair.Certificate {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, cert)
-	}
-	return chain, nil
+	return x509.ParseCertificates(bytes.Join(pair.Certificate, nil))
 }
 
 // signs reports whether the chain leads to ca. It asks about signatures, and not whether both are
@@ -152,16 +145,6 @@ func selfSigned(c *x509.Certificate) bool {
 		c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }

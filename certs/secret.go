@@ -13,61 +13,47 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// secretWatch follows one Secret. A slow reader gets only the latest state.
-type secretWatch struct {
-	found  chan *corev1.Secret // the latest; nil when it is gone
-	failed chan error          // the latest error of the watch
-}
-
-func watchSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (*secretWatch, error) {
-	w := &secretWatch{found: make(chan *corev1.Secret, 1), failed: make(chan error, 1)}
+// followSecret passes a Secret to see whenever it changes, nil when it is gone, until ctx ends; a
+// slow see gets only the latest state. what says in messages whose Secret it is. then is called
+// after each change, and every so often.
+func followSecret(ctx context.Context, client kubernetes.Interface, namespace, name, what string,
+	every time.Duration, reports *reporter, see func(*corev1.Secret), then func()) error {
+	latest, failed := make(chan *corev1.Secret, 1), make(chan error, 1)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}))
 	informer := factory.Core().V1().Secrets().Informer()
-	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		replace(w.failed, err)
-	}); err != nil {
-		return nil, fmt.Errorf("watch Secret %s/%s: %w", namespace, name, err)
+	found := func(o any) {
+		if s, ok := o.(*corev1.Secret); ok {
+			replace(latest, s)
+		}
 	}
-	// One goroutine of the informer's calls these, in order.
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { w.see(o) },
-		UpdateFunc: func(_, o any) { w.see(o) },
-		DeleteFunc: func(any) { replace(w.found, nil) },
-	}); err != nil {
-		return nil, fmt.Errorf("watch Secret %s/%s: %w", namespace, name, err)
+	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		replace(failed, err)
+	})
+	if err == nil { // one goroutine of the informer's calls these, in order
+		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: found,
+			UpdateFunc: func(_, o any) { found(o) }, DeleteFunc: func(any) { replace(latest, nil) }})
+	}
+	if err != nil {
+		return fmt.Errorf("watch Secret %s/%s: %w", namespace, name, err)
 	}
 	factory.Start(ctx.Done())
-	return w, nil
-}
-
-// follow passes the Secret to see whenever it changes, until ctx ends. what says in messages whose
-// Secret it is. then is called after each change, and every so often.
-func (w *secretWatch) follow(
-	ctx context.Context, what string, every time.Duration, reports *reporter, see func(*corev1.Secret), then func(),
-) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case found := <-w.found:
+			return nil
+		case s := <-latest:
 			reports.report("watch the Secret of "+what, nil)
-			see(found)
-		case err := <-w.failed:
+			see(s)
+		case err := <-failed:
 			reports.report("watch the Secret of "+what, err)
 		case <-ticker.C:
 		}
 		then()
-	}
-}
-
-func (w *secretWatch) see(o any) {
-	if s, ok := o.(*corev1.Secret); ok {
-		replace(w.found, s)
 	}
 }
 

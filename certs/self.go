@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -68,18 +69,11 @@ type self struct {
 // Self returns a Source that makes and uses Weir's own CA in a Secret. Any number of processes may
 // start at once: the API server takes one of their CAs, and all use that.
 func Self(o SelfOptions) Source {
-	if o.CADuration == 0 {
-		o.CADuration = defaultCADuration
-	}
-	if o.LeafDuration == 0 {
-		o.LeafDuration = defaultLeafDuration
-	}
-	if o.Settle == 0 {
-		o.Settle = settle
-	}
+	o.CADuration, o.LeafDuration = cmp.Or(o.CADuration, defaultCADuration), cmp.Or(o.LeafDuration, defaultLeafDuration)
+	o.Settle = cmp.Or(o.Settle, settle)
 	o.Log = o.Log.WithValues("secret", o.Namespace+"/"+o.Name)
-	s := &self{o: o}
-	s.holder = newHolder(o.Log, fmt.Errorf("waiting for the CA in Secret %s/%s", o.Namespace, o.Name))
+	notYet := fmt.Errorf("waiting for the CA in Secret %s/%s", o.Namespace, o.Name)
+	s := &self{o: o, holder: newHolder(o.Log, notYet)}
 	s.rotation.settle = o.Settle
 	return s
 }
@@ -90,15 +84,10 @@ func (s *self) Start(ctx context.Context) error {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", s.o.Namespace, s.o.Name, err)
 	}
 	s.client = client
-	watch, err := watchSecret(ctx, client, s.o.Namespace, s.o.Name)
-	if err != nil {
-		return err
-	}
-	watch.follow(ctx, "the CA", checkEvery, &s.reports, s.see, func() {
+	return followSecret(ctx, client, s.o.Namespace, s.o.Name, "the CA", checkEvery, &s.reports, s.see, func() {
 		s.take(time.Now(), material{})
 		s.write(ctx)
 	})
-	return nil
 }
 
 // see reads the Secret. One that is lost, or broken, does not change what is served.
@@ -155,15 +144,8 @@ func (s *self) want(now time.Time) (*corev1.Secret, error) {
 }
 
 // next returns the data that the Secret ought to hold, nil if it does. A new CA is first trusted,
-// and signs once it has settled:
-//
-//	trusted    old ───────────────┐
-//	               new ──────────────────────▶
-//	served     old ───────────────┐
-//	                              └ new ─────▶
-//
-// since is when this process first saw the newest CA. Processes trust the old one for as long as
-// certificates under it may be served.
+// and signs once it has settled. since is when this process first saw the newest CA. Processes
+// trust the old one for as long as certificates under it may be served.
 func (o *SelfOptions) next(now, since time.Time, data map[string][]byte) (map[string][]byte, error) {
 	ca, served := pairIn(data, certKey, keyKey), pairIn(data, servedCertKey, servedKeyKey)
 	before, _ := parseCerts(data[caKey]) // if it is broken, processes trust what they read before

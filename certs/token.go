@@ -79,18 +79,13 @@ func (t *Token) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", t.o.Namespace, t.o.Name, err)
 	}
-	watch, err := watchSecret(ctx, client, t.o.Namespace, t.o.Name)
-	if err != nil {
-		return err
-	}
 	keep := func() {
 		if t.o.Make && !t.found {
 			t.reports.report("make the Secret of the webhook's token", t.make(ctx, client))
 		}
 	}
 	keep()
-	watch.follow(ctx, "the webhook's token", tryEvery, &t.reports, t.see, keep)
-	return nil
+	return followSecret(ctx, client, t.o.Namespace, t.o.Name, "the webhook's token", tryEvery, &t.reports, t.see, keep)
 }
 
 // make makes the Secret. It gets another token than a lost one, since that may have been deleted
