@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -116,12 +115,9 @@ func (j *judge) lookupEach(
 	group.SetLimit(lookupsAtOnce)
 	for _, o := range l.Objects {
 		group.Go(func() error {
-			object, m, err := j.arm.lister.Get(reading, l.Resource, o.Namespace, o.Name, l.Full)
-			if apierrors.IsNotFound(err) || err == nil && (m.Name != o.Name || m.Namespace != o.Namespace) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("read %s %q: %w", l.Resource.GroupResource(), o.Name, err)
+			object, m, err := get(reading, j.arm.lister, l.Resource, o.Namespace, o.Name, l.Full)
+			if err != nil || m == nil {
+				return err
 			}
 			enough, err := saw(object, m)
 			if enough {
@@ -138,3 +134,36 @@ func (j *judge) lookupEach(
 
 // errEnough ends reading.
 var errEnough = errors.New("enough has been read")
+
+// owners reads the owners that a decision asks about. One that cannot be read stays unknown.
+func (j *judge) owners(
+	ctx context.Context, lookups []policies.OwnerLookup,
+) (map[policies.OwnerRef]policies.Owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	read := make([]policies.Owner, len(lookups))
+	var group errgroup.Group
+	group.SetLimit(lookupsAtOnce)
+	for i, l := range lookups {
+		group.Go(func() error {
+			object, _, err := get(ctx, j.arm.lister, l.Resource, l.Namespace, l.Ref.Name, false)
+			if errors.Is(err, errBusy) {
+				return err
+			}
+			if err != nil {
+				j.log.say("could not read the owner that a request names", "owner", l.Ref.String(),
+					"namespace", l.Namespace, "err", err.Error())
+			}
+			read[i] = l.Answer(object, err)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	found := map[policies.OwnerRef]policies.Owner{}
+	for i, l := range lookups {
+		found[l.Ref] = read[i]
+	}
+	return found, nil
+}

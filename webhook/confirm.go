@@ -31,6 +31,23 @@ func checkNames(q *policies.Question) error {
 	return nil
 }
 
+// get reads an object, or its metadata; both are nil if it is not there. The names are those of a
+// review, so an answer about another object is an error.
+func get(ctx context.Context, lister *finalizers.Lister, of schema.GroupVersionResource, namespace, name string,
+	full bool) (map[string]any, *metav1.ObjectMeta, error) {
+	object, m, err := lister.Get(ctx, of, namespace, name, full)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil, nil
+	case err == nil && (m.Name != name || m.Namespace != namespace):
+		err = fmt.Errorf("the API server answers with %q in namespace %q", m.Name, m.Namespace)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s %q: %w", of.GroupResource(), name, err)
+	}
+	return object, m, nil
+}
+
 // confirm reads the object of a DELETE, whole or its metadata, and returns the same question about
 // the object as it is. The metadata is nil if the object is gone, or another is in its place. A
 // review that contradicts itself or the API server is an error.
@@ -41,19 +58,9 @@ func confirm(
 	if err := contradiction(q, said); err != nil {
 		return policies.Question{}, nil, err
 	}
-	object, live, err := lister.Get(ctx, q.Resource, said.Namespace, said.Name, full)
-	if apierrors.IsNotFound(err) {
-		return policies.Question{}, nil, nil
-	}
-	if err != nil {
-		return policies.Question{}, nil, fmt.Errorf("read %s %q: %w", q.Resource.GroupResource(), said.Name, err)
-	}
-	if live.UID != said.UID {
-		return policies.Question{}, nil, nil
-	}
-	if live.Name != said.Name || live.Namespace != said.Namespace {
-		return policies.Question{}, nil, fmt.Errorf("read %s %q: the API server answers with %q in namespace %q",
-			q.Resource.GroupResource(), said.Name, live.Name, live.Namespace)
+	object, live, err := get(ctx, lister, q.Resource, said.Namespace, said.Name, full)
+	if err != nil || live == nil || live.UID != said.UID {
+		return policies.Question{}, nil, err
 	}
 	if kind := (&unstructured.Unstructured{Object: object}).GroupVersionKind(); full && kind != q.Kind {
 		return policies.Question{}, nil, fmt.Errorf("read %s %q: it is a %s, not a %s",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-dev/weir/policies"
@@ -22,16 +21,9 @@ func (j *judge) evicted(ctx context.Context, q *policies.Question) (bool, error)
 		return false, errors.New("judge an eviction: the request names no pod")
 	}
 	full := j.policies.Set().LooksBeyondMetadata(pods.GroupResource())
-	pod, m, err := j.arm.lister.Get(ctx, pods, q.Namespace, q.Name, full)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read the pod %q that is to be evicted: %w", q.Name, err)
-	}
-	if m.Name != q.Name || m.Namespace != q.Namespace {
-		return false, fmt.Errorf("read the pod %q that is to be evicted: the API server answers with %q in namespace %q",
-			q.Name, m.Name, m.Namespace)
+	pod, _, err := get(ctx, j.arm.lister, pods, q.Namespace, q.Name, full)
+	if err != nil || pod == nil {
+		return false, err
 	}
 	*q = q.AsEvicted(pods, pod)
 	return true, nil

@@ -206,13 +206,8 @@ func (j *judge) decide(ctx context.Context, q *policies.Question) (policies.Deci
 		if err != nil {
 			return policies.Decision{}, err
 		}
-		if q.Answers == nil {
-			q.Answers = answers
-			continue
-		}
-		for k, v := range answers {
-			q.Answers[k] = v
-		}
+		maps.Copy(answers, q.Answers)
+		q.Answers = answers
 	}
 	return policies.Decision{}, fmt.Errorf("judge %s of %s %s: permissions were asked for %d times and still are",
 		q.Operation, q.Resource.GroupResource(), q.Name, mostRounds)

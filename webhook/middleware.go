@@ -17,35 +17,18 @@ const (
 	mostTimeout    = 30 * time.Second
 )
 
-// known answers 404 to clients that do not know the token, which the API server has from the
-// webhook configurations. Nothing of such a request is read, and the answer does not tell which
-// webhooks there are.
-func known(takes func(token string) bool, m *metrics) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !takes(chi.URLParam(r, "token")) {
-				noWebhook(m)(w, r)
-				return
-			}
-			recognize(r)
-			next.ServeHTTP(w, r)
-		})
-	}
-}
-
-func noWebhook(m *metrics) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		m.requests.WithLabelValues("", "", "unknown").Inc()
-		hangUp(w)
-		const text = "there is no webhook at this path: those that there are, are in the webhook configurations"
-		http.Error(w, text, http.StatusNotFound)
-	}
-}
-
-// deadline bounds a review by the time that the API server waits, less a tenth for the way of the
-// answer.
-func deadline(next http.Handler) http.Handler {
+// admitted passes on what may be judged. It answers 404 to clients that do not know the token,
+// which the API server has from the webhook configurations: nothing of such a request is read, and
+// the answer does not tell which webhooks there are. It answers 503 while the policies are not
+// known yet. A review is bounded by the time that the API server waits, less a tenth for the way of
+// the answer.
+func admitted(next http.Handler, takes func(token string) bool, ready func() error, m *metrics) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !takes(chi.URLParam(r, "token")) {
+			noWebhook(m)(w, r)
+			return
+		}
+		recognize(r)
 		timeout := defaultTimeout
 		if text := r.URL.Query().Get("timeout"); text != "" {
 			t, err := time.ParseDuration(text)
@@ -55,22 +38,22 @@ func deadline(next http.Handler) http.Handler {
 			}
 			timeout = min(t, mostTimeout)
 		}
+		if err := ready(); err != nil {
+			http.Error(w, "weir is starting: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout-timeout/10)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-// whenReady answers 503 while the policies are not known yet.
-func whenReady(ready func() error) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := ready(); err != nil {
-				http.Error(w, "weir is starting: "+err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
+func noWebhook(m *metrics) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		m.requests.WithLabelValues("", "", "unknown").Inc()
+		hangUp(w)
+		const text = "there is no webhook at this path: those that there are, are in the webhook configurations"
+		http.Error(w, text, http.StatusNotFound)
 	}
 }
 

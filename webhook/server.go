@@ -81,11 +81,8 @@ func (c *strangers) add(conn net.Conn) (over net.Conn) {
 }
 
 func hostOf(conn net.Conn) string {
-	address := conn.RemoteAddr().String()
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
+	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a TCP connection has both
+	return host
 }
 
 // remove forgets a connection that has ended, or whose client is known.
@@ -110,4 +107,16 @@ func recognize(r *http.Request) {
 	if known, ok := r.Context().Value(recognizeKey{}).(func()); ok {
 		known()
 	}
+}
+
+// Leaving closes each connection with its next answer once leaving returns true, so that clients
+// connect elsewhere. The API server keeps HTTP/1.1 connections to webhooks. If one is closed under
+// a request that was just sent, the call fails, and failurePolicy Fail refuses the user's request.
+func Leaving(next http.Handler, leaving func() bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if leaving() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -127,8 +127,8 @@ func router(
 	for asked, path := range Paths {
 		judge := reviewers(asked)
 		for _, part := range slices.Concat(policies.Parts, []policies.Part{""}) {
-			r.With(known(takes, m), deadline, whenReady(ready)).
-				Method(http.MethodPost, "/{token}"+part.Path(path), &entry{asked, part, judge, in, m, log})
+			e := &entry{asked, part, judge, in, m, log}
+			r.Method(http.MethodPost, "/{token}"+part.Path(path), admitted(e, takes, ready, m))
 		}
 	}
 	return r
