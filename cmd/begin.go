@@ -5,6 +5,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/controller/leases"
@@ -20,16 +21,29 @@ type begun struct {
 	elected *leases.Lease
 }
 
+// weirFlags are the flags of every process with policies.
+type weirFlags struct {
+	clusterFlags
+	processFlags
+	policyFlags
+	targetFlags
+}
+
+func (f *weirFlags) register(fs *pflag.FlagSet) {
+	f.clusterFlags.register(fs)
+	f.processFlags.register(fs)
+	f.policyFlags.register(fs)
+	f.targetFlags.register(fs)
+}
+
 // begin finds the API server, waits until it answers, and prepares the policies. The caller has
 // checked the flags.
-func begin(
-	ctx context.Context, cluster *clusterFlags, process *processFlags, policy *policyFlags, target *targetFlags,
-) (*begun, error) {
-	b, err := beginWithoutPolicies(ctx, cluster, process)
+func (f *weirFlags) begin(ctx context.Context) (*begun, error) {
+	b, err := beginWithoutPolicies(ctx, &f.clusterFlags, &f.processFlags)
 	if err != nil {
 		return nil, err
 	}
-	b.state, err = policy.state(ctx, b.config, target, b.log)
+	b.state, err = f.policyFlags.state(ctx, b.config, f.at().Namespace, b.log)
 	return b, err
 }
 

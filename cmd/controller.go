@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -15,11 +16,13 @@ import (
 
 // controllerFlags are the flags of weir controller.
 type controllerFlags struct {
-	clusterFlags
-	processFlags
+	weirFlags
 	collectorFlags
-	policyFlags
-	targetFlags
+}
+
+func (f *controllerFlags) register(fs *pflag.FlagSet, leaderElect bool) {
+	f.weirFlags.register(fs)
+	f.collectorFlags.register(fs, leaderElect)
 }
 
 func (f *controllerFlags) check() error {
@@ -38,12 +41,7 @@ all. In companion mode it does the collecting, and weir only what policies ask f
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, nil) },
 	}
-	fs := cmd.Flags()
-	f.clusterFlags.register(fs)
-	f.processFlags.register(fs)
-	f.collectorFlags.register(fs, true)
-	f.policyFlags.register(fs)
-	f.targetFlags.register(fs)
+	f.register(cmd.Flags(), true)
 	return cmd
 }
 
@@ -51,13 +49,17 @@ all. In companion mode it does the collecting, and weir only what policies ask f
 // lost. With server, all of weir runs in this process, and the webhook is served if the flags say
 // how it is reached.
 func runController(ctx context.Context, f *controllerFlags, server *serverFlags) error {
-	if err := f.check(); err != nil {
+	err := f.check()
+	if server != nil {
+		err = errors.Join(err, server.check())
+	}
+	if err != nil {
 		return err
 	}
 	if f.mode == modeShadow {
 		return f.compare(ctx)
 	}
-	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
+	b, err := f.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,10 +69,7 @@ func runController(ctx context.Context, f *controllerFlags, server *serverFlags)
 	var source certs.Source
 	var token *certs.Token
 	if f.set() {
-		if source, err = f.trusting(ctx, b.config, b.log); err != nil {
-			return err
-		}
-		token = f.tokens(b.config, true, b.log)
+		source, token = f.source(b.config, true, b.log), f.tokens(b.config, true, b.log)
 	}
 	c, err := f.controller(b, source, token, server != nil)
 	if err != nil {

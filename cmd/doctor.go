@@ -59,18 +59,14 @@ func (f *doctorFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *doctorFlags) check() error {
-	var errs []error
-	if f.mode != "" && f.mode != modeCompanion && f.mode != modeReplace && f.mode != modeShadow {
-		errs = append(errs, fmt.Errorf("--mode %q: must be shadow, companion or replace", f.mode))
-	}
-	if f.namespace == "" { // from a variable without a value: every request would go to no namespace
-		errs = append(errs, fmt.Errorf("--namespace %q: must be the name of a namespace", f.namespace))
-	}
-	errs = append(errs, checkNamespace("--namespace", f.namespace))
-	if f.webhook && f.mode != "" {
-		errs = append(errs, errors.New("--webhook finds out one thing: leave --mode out"))
-	}
-	return errors.Join(errs...)
+	var w wrong
+	w.unless(f.mode == "" || f.mode == modeCompanion || f.mode == modeReplace || f.mode == modeShadow,
+		"--mode %q: must be shadow, companion or replace", f.mode)
+	// It may be from a variable without a value: every request would go to no namespace.
+	w.unless(f.namespace != "", "--namespace %q: must be the name of a namespace", f.namespace)
+	w.add(checkNamespace("--namespace", f.namespace))
+	w.unless(!f.webhook || f.mode == "", "--webhook finds out one thing: leave --mode out")
+	return errors.Join(w...)
 }
 
 func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
@@ -111,18 +107,14 @@ func runDoctor(ctx context.Context, f *doctorFlags, out io.Writer) error {
 	return nil
 }
 
-// printFindings writes the findings, each with what to do below it.
+// printFindings writes the findings, each with what to do below it. Flush returns errors of writes.
 func printFindings(out io.Writer, findings []doctor.Finding) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
 		says := strings.ReplaceAll(f.Says, "\n", " ")
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", f.Grade, f.About, says); err != nil {
-			return err
-		}
+		say(w, "%s\t%s\t%s", f.Grade, f.About, says)
 		if f.Do != "" {
-			if _, err := fmt.Fprintf(w, "\t\t→ %s\n", f.Do); err != nil {
-				return err
-			}
+			say(w, "\t\t→ %s", f.Do)
 		}
 	}
 	return w.Flush()

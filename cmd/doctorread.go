@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -144,19 +145,15 @@ func (p *patient) asks(ctx context.Context) (metav1.ConditionStatus, string) {
 
 // printAsked retries until the API server asks the webhook, or the time is up. It fails if not.
 func (p *patient) printAsked(ctx context.Context, out io.Writer) error {
-	for began := time.Now(); ; {
-		status, message := p.asks(ctx)
-		if status == metav1.ConditionTrue {
-			_, err := fmt.Fprintf(out, "ok  webhook  %s\n", message)
-			return err
-		}
-		if time.Since(began) <= askFor {
-			select {
-			case <-ctx.Done():
-			case <-time.After(askEvery):
-				continue
-			}
-		}
+	message := ""
+	err := wait.PollUntilContextTimeout(ctx, askEvery, askFor, true, func(context.Context) (bool, error) {
+		status, says := p.asks(ctx)
+		message = says
+		return status == metav1.ConditionTrue, nil
+	})
+	if err != nil {
 		return fmt.Errorf("policies are not known to be enforced: %s", message)
 	}
+	_, err = fmt.Fprintf(out, "ok  webhook  %s\n", message)
+	return err
 }

@@ -81,21 +81,29 @@ func (f *processFlags) register(fs *pflag.FlagSet) {
 const maxVerbosity = 10
 
 func (f *processFlags) check() error {
-	var errs []error
-	if f.logFormat != "text" && f.logFormat != "json" {
-		errs = append(errs, fmt.Errorf("--log-format %q: must be text or json", f.logFormat))
+	var w wrong
+	w.unless(f.logFormat == "text" || f.logFormat == "json", "--log-format %q: must be text or json", f.logFormat)
+	w.unless(f.verbosity >= 0 && f.verbosity <= maxVerbosity, "--verbosity %d: must be between 0 and %d", f.verbosity,
+		maxVerbosity)
+	for _, a := range [][2]string{{"--metrics-bind-address", f.metricsAddress},
+		{"--health-probe-bind-address", f.healthAddress}} {
+		if a[1] != noAddress {
+			w.add(checkAddress(a[0], a[1], "HOST:PORT, or 0 for none"))
+		}
 	}
-	if f.verbosity < 0 || f.verbosity > maxVerbosity {
-		errs = append(errs, fmt.Errorf("--verbosity %d: must be between 0 and %d", f.verbosity, maxVerbosity))
-	}
-	if f.metricsAddress != noAddress {
-		errs = append(errs, checkAddress("--metrics-bind-address", f.metricsAddress, "HOST:PORT, or 0 for none"))
-	}
-	if f.healthAddress != noAddress {
-		errs = append(errs, checkAddress("--health-probe-bind-address", f.healthAddress, "HOST:PORT, or 0 for none"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(w...)
 }
+
+// wrong is all that is wrong with flags.
+type wrong []error
+
+func (w *wrong) unless(right bool, format string, args ...any) {
+	if !right {
+		w.add(fmt.Errorf(format, args...))
+	}
+}
+
+func (w *wrong) add(err error) { *w = append(*w, err) }
 
 // noAddress turns a server off. An empty address would not: controller-runtime then serves metrics
 // at its default port.
@@ -211,38 +219,24 @@ func (f *collectorFlags) register(fs *pflag.FlagSet, leaderElect bool) {
 
 // check returns what is wrong with the flags, before anything is started.
 func (f *collectorFlags) check() error {
-	var errs []error
-	switch f.mode {
-	case modeReplace, modeCompanion, modeShadow:
-	default:
-		errs = append(errs, fmt.Errorf("--mode %q: must be replace, companion or shadow", f.mode))
-	}
-	if f.shadowLate < time.Second || f.shadowLate > maxShadowLate {
-		errs = append(errs, fmt.Errorf("--shadow-late %s: must be between 1s and %s", f.shadowLate, maxShadowLate))
-	}
-	if f.inProcess != inProcessOff && f.inProcess != inProcessValidate {
-		errs = append(errs, fmt.Errorf("--in-process %q: must be Off or Validate", f.inProcess))
-	}
-	if f.archiveMiB < 1 || f.archiveMiB > 1<<20 {
-		errs = append(errs, fmt.Errorf("--archive-mib %d: must be between 1 and %d", f.archiveMiB, 1<<20))
-	}
-	if f.beside && f.mode != modeReplace {
-		errs = append(errs, errors.New("--beside-builtin is for --mode replace: in other modes weir always works beside "+
-			"the built-in collectors"))
-	}
-	if f.brake.Most < 0 {
-		errs = append(errs, fmt.Errorf("--brake-most %d: must not be less than 0", f.brake.Most))
-	}
-	errs = append(errs, checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
-	if f.leaseDuration < minLease || f.leaseDuration > maxLease {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s: must be between %s and %s", f.leaseDuration,
-			minLease, maxLease))
-	}
+	var w wrong
+	w.unless(f.mode == modeReplace || f.mode == modeCompanion || f.mode == modeShadow,
+		"--mode %q: must be replace, companion or shadow", f.mode)
+	w.unless(f.shadowLate >= time.Second && f.shadowLate <= maxShadowLate, "--shadow-late %s: must be between 1s and %s",
+		f.shadowLate, maxShadowLate)
+	w.unless(f.inProcess == inProcessOff || f.inProcess == inProcessValidate, "--in-process %q: must be Off or Validate",
+		f.inProcess)
+	w.unless(f.archiveMiB >= 1 && f.archiveMiB <= 1<<20, "--archive-mib %d: must be between 1 and %d", f.archiveMiB, 1<<20)
+	w.unless(!f.beside || f.mode == modeReplace, "--beside-builtin is for --mode replace: in other modes weir always "+
+		"works beside the built-in collectors")
+	w.unless(f.brake.Most >= 0, "--brake-most %d: must not be less than 0", f.brake.Most)
+	w.add(checkNamespace("--leader-elect-namespace", f.leaderElectNamespace))
+	w.unless(f.leaseDuration >= minLease && f.leaseDuration <= maxLease,
+		"--leader-elect-lease-duration %s: must be between %s and %s", f.leaseDuration, minLease, maxLease)
 	if i := slices.IndexFunc(f.ignore, func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) > 0 }); i >= 0 {
-		errs = append(errs, fmt.Errorf("--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io",
-			f.ignore[i]))
+		w.unless(false, "--ignore %q: must be a resource and its group, such as leases.coordination.k8s.io", f.ignore[i])
 	}
-	return errors.Join(errs...)
+	return errors.Join(w...)
 }
 
 // checkNamespace returns what is wrong with the name of a namespace; empty is valid.

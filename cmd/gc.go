@@ -99,15 +99,15 @@ func serveControl(ctx context.Context, group *errgroup.Group, path string, c *co
 	}
 	s := &http.Server{Handler: c.ControlHandler(), ReadHeaderTimeout: 5 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
-	group.Go(func() error {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve --control: %w", err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		return s.Close()
-	})
+	group.Go(func() error { return serveOn(ctx, "--control", l, s) })
+	return nil
+}
+
+// serveOn serves until ctx ends, which also ends requests under way: clients can ask again.
+func serveOn(ctx context.Context, what string, l net.Listener, s *http.Server) error {
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", what, err)
+	}
 	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -63,7 +63,7 @@ func (m *management) collect(b *begun, c *controller.Controller) error {
 		m.follow("policies", b.state.Run)
 		m.ready("policies", b.state.Ready)
 	}
-	m.elected = b.elected
+	m.elect(b.elected)
 	m.follow("graph", c.Follow)
 	m.lead(c.Lead)
 	m.ready("graph", c.Ready)
@@ -103,50 +103,39 @@ func (m *management) run(ctx context.Context) error {
 	if err := m.listen(mgr); err != nil {
 		return err
 	}
-	if m.elected == nil {
-		return mgr.Start(ctx)
-	}
-	return m.runLeading(ctx, mgr)
+	return mgr.Start(ctx)
 }
 
 var errLeaseTaken = errors.New("another process has taken the leader's Lease: it was deleted or edited, or this " +
 	"process stood still")
 
-// runLeading runs the manager until ctx ends, it fails, or another process has taken the Lease.
-func (m *management) runLeading(ctx context.Context, mgr manager.Manager) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	var watched sync.WaitGroup
-	watched.Go(func() {
+// elect has the process wait for the leader's Lease, and end when another has taken it. nil stands
+// for no Lease.
+func (m *management) elect(lease *leases.Lease) {
+	m.elected = lease
+	if lease == nil {
+		return
+	}
+	m.follow("leader", func(ctx context.Context) error {
 		select {
-		case <-m.elected.Taken():
-			end(errLeaseTaken)
+		case <-lease.Taken():
+			return errLeaseTaken
 		case <-ctx.Done():
+			return nil
 		}
 	})
-	err := mgr.Start(ctx)
-	end(nil)
-	watched.Wait()
-	if errors.Is(context.Cause(ctx), errLeaseTaken) {
-		return errLeaseTaken
-	}
-	return err
 }
 
 func (m *management) options() ctrl.Options {
 	// listen serves instead.
 	o := ctrl.Options{Metrics: metricsserver.Options{BindAddress: noAddress}, HealthProbeBindAddress: noAddress}
-	f := m.leading
-	if f == nil {
-		return o
-	}
-	renew, retry := f.renewFor(), f.leaseDuration/7
 	if m.elected != nil {
 		// leader_election_master_status has this ID as its label.
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionResourceLockInterface = true, release.LeaseName, m.elected
+		renew, retry := m.leading.renewFor(), m.leading.leaseDuration/7
+		o.LeaderElectionReleaseOnCancel = true
+		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &m.leading.leaseDuration, &renew, &retry
 	}
-	o.LeaderElectionReleaseOnCancel = true
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &f.leaseDuration, &renew, &retry
 	return o
 }
 
@@ -172,47 +161,29 @@ func (m *management) listen(mgr manager.Manager) error {
 	return port(mgr, "metrics", p.metricsAddress, handler, over)
 }
 
-// metricsTLS returns nil if metrics are not served over TLS.
+// metricsTLS returns nil if metrics are not served over TLS. While the webhook has no certificate
+// they are served under a self-signed one: metrics matter most while something is wrong.
 func (m *management) metricsTLS() (*tls.Config, error) {
 	if !m.process.servesMetrics() {
 		return nil, nil
 	}
-	own, err := unverified()
-	if err != nil {
-		return nil, err
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }}
-	if m.certificate != nil {
-		c.GetCertificate = firstOf(m.certificate, own)
-	}
-	return c, nil
-}
-
-// firstOf returns certificate, or own while there is none: metrics matter most while something is
-// wrong.
-func firstOf(
-	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), own *tls.Certificate,
-) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if pair, err := certificate(hello); err == nil {
-			return pair, nil
-		}
-		return own, nil
-	}
-}
-
-// unverified returns a self-signed certificate.
-func unverified() (*tls.Certificate, error) {
+	var own tls.Certificate
 	crt, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	if err == nil {
+		own, err = tls.X509KeyPair(crt, key)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
 	}
-	pair, err := tls.X509KeyPair(crt, key)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
-	}
-	return &pair, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if m.certificate != nil {
+				if pair, err := m.certificate(hello); err == nil {
+					return pair, nil
+				}
+			}
+			return &own, nil
+		}}, nil
 }
 
 // leaseNamespace returns the namespace of the leader's Lease; "" for weir's own.
@@ -241,15 +212,11 @@ func reach(ctx context.Context, config *rest.Config) (*apiversion.Info, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	began := time.Now()
-	info, err := serverVersion(ctx, client.RESTClient())
-	for starting(err) && time.Since(began) < reachFor && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(reachEvery):
-			info, err = serverVersion(ctx, client.RESTClient())
-		}
-	}
+	var info *apiversion.Info
+	_ = wait.PollUntilContextTimeout(ctx, reachEvery, reachFor, true, func(context.Context) (bool, error) {
+		info, err = serverVersion(ctx, client.RESTClient())
+		return !starting(err), nil
+	}) // err says more
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}

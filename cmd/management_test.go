@@ -7,12 +7,12 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	certutil "k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/weir-dev/weir/controller/leases"
 )
@@ -26,30 +26,37 @@ func (lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, er
 }
 func (lock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
-// standing is a manager that runs until its context ends, as the real one does.
-type standing struct{ manager.Manager }
-
-func (standing) Start(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
+func (lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+func (lock) Describe() string                                                { return "a Lease" }
+func (lock) RecordEvent(string)                                              {}
 
 // TestAProcessEndsWhenItsLeaseIsTaken: with an error that says so. That it is told to end is none.
 func TestAProcessEndsWhenItsLeaseIsTaken(t *testing.T) {
-	m := &management{elected: leases.New(lock{}, 1, logr.Discard())}
-	told, tell := context.WithCancel(t.Context())
-	tell()
-	if err := m.runLeading(told, standing{}); err != nil {
-		t.Errorf("told to end: %v", err)
-	}
-	if err := m.elected.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "weir"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := m.elected.Get(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.runLeading(t.Context(), standing{}); !errors.Is(err, errLeaseTaken) {
-		t.Errorf("another has taken it: %v", err)
+	for name, taken := range map[string]bool{"told to end": false, "another has taken it": true} {
+		t.Run(name, func(t *testing.T) {
+			elected := leases.New(lock{}, 1, logr.Discard())
+			m := newManagement(&rest.Config{Host: "http://127.0.0.1:1"},
+				&processFlags{metricsAddress: noAddress, healthAddress: noAddress}, &collectorFlags{leaseDuration: 15 * time.Second})
+			m.elect(elected)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if !taken {
+				cancel()
+				if err := m.run(ctx); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err := elected.Create(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "weir"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := elected.Get(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.run(ctx); !errors.Is(err, errLeaseTaken) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

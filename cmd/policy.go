@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -85,14 +86,14 @@ func printProblems(w io.Writer, output string, problems []policies.Problem, coun
 			Problems []policies.Problem `json:"problems"`
 		}{count, append([]policies.Problem{}, problems...)})
 	}
+	var b strings.Builder
 	for _, p := range problems {
-		if _, err := fmt.Fprintln(w, p); err != nil {
-			return err
-		}
+		say(&b, "%s", p)
 	}
 	errs := countErrors(problems)
-	_, err := fmt.Fprintf(w, "%s, %s, %s\n", words.Count(count, "policy", "policies"),
-		words.Count(errs, "error", "errors"), words.Count(len(problems)-errs, "warning", "warnings"))
+	say(&b, "%s, %s, %s", words.Count(count, "policy", "policies"), words.Count(errs, "error", "errors"),
+		words.Count(len(problems)-errs, "warning", "warnings"))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -166,20 +167,17 @@ func runCases(dir string) ([]casefile.Result, error) {
 }
 
 func printResults(w io.Writer, results []casefile.Result, verbose bool) (failed int, err error) {
-	print := func(format string, args ...any) {
-		if err == nil {
-			_, err = fmt.Fprintf(w, format, args...)
-		}
-	}
+	var b strings.Builder
 	for _, r := range results {
 		if r.Diff != "" {
 			failed++
-			print("FAIL  %s: %s (- expected, + decided)\n%s", r.File, r.Name, r.Diff)
+			fmt.Fprintf(&b, "FAIL  %s: %s (- expected, + decided)\n%s", r.File, r.Name, r.Diff)
 		} else if verbose {
-			print("ok    %s: %s\n", r.File, r.Name)
+			say(&b, "ok    %s: %s", r.File, r.Name)
 		}
 	}
-	print("%d passed, %d failed\n", len(results)-failed, failed)
+	say(&b, "%d passed, %d failed", len(results)-failed, failed)
+	_, err = io.WriteString(w, b.String())
 	return failed, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,13 +55,10 @@ judged together, as weir policy lint does; with an error in them nothing is prin
 }
 
 func printCompiled(out, left io.Writer, compiled []policies.InProcess) error {
-	some := false
+	var text, without strings.Builder
 	for _, p := range compiled {
 		for _, l := range p.LeftOut {
-			some = true
-			if _, err := fmt.Fprintf(left, "%s: %s is left out: %s\n", p.Policy, l.Field, l.Why); err != nil {
-				return err
-			}
+			say(&without, "%s: %s is left out: %s", p.Policy, l.Field, l.Why)
 		}
 		if p.Admission == nil {
 			continue
@@ -71,17 +69,19 @@ func printCompiled(out, left io.Writer, compiled []policies.InProcess) error {
 				return err
 			}
 			delete(fields, "status")
-			text, err := yaml.Marshal(fields)
-			if err == nil {
-				_, err = fmt.Fprintf(out, "---\n%s", text)
-			}
+			data, err := yaml.Marshal(fields)
 			if err != nil {
 				return err
 			}
+			fmt.Fprintf(&text, "---\n%s", data)
 		}
 	}
-	if some {
-		return errLeftOut
+	_, err := io.WriteString(left, without.String())
+	if err == nil {
+		_, err = io.WriteString(out, text.String())
 	}
-	return nil
+	if err == nil && without.Len() > 0 {
+		err = errLeftOut
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,19 +39,18 @@ func (f *policyFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *policyFlags) check() error {
-	errs := []error{checkUsers("--self-users", f.self)}
+	w := wrong{checkUsers("--self-users", f.self)}
 	if f.dir != "" {
-		if err := live.CheckDir(f.dir); err != nil {
-			errs = append(errs, fmt.Errorf("--policy-dir: %w", err))
-		}
+		err := live.CheckDir(f.dir)
+		w.unless(err == nil, "--policy-dir: %w", err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(w...)
 }
 
-// state prepares the policies. It asks the API server for weir's own user, whose requests are never
-// judged.
+// state prepares the policies of a Weir whose Service is in the namespace home, if it has one. It
+// asks the API server for weir's own user, whose requests are never judged.
 func (f *policyFlags) state(
-	ctx context.Context, config *rest.Config, target *targetFlags, log logr.Logger,
+	ctx context.Context, config *rest.Config, home string, log logr.Logger,
 ) (*live.State, error) {
 	self := f.self
 	if me, err := whoAmI(ctx, config); err != nil {
@@ -63,9 +63,8 @@ func (f *policyFlags) state(
 				"one too", "user", me)
 		}
 	}
-	service, _ := pair("", target.service) // checked before
-	return live.New(live.Options{          //nolint:contextcheck // it waits for no other process
-		Config: config, Dir: f.dir, Self: self, Namespace: service.Namespace, Log: log.WithName("policies"),
+	return live.New(live.Options{ //nolint:contextcheck // it waits for no other process
+		Config: config, Dir: f.dir, Self: self, Namespace: home, Log: log.WithName("policies"),
 	})
 }
 
@@ -118,17 +117,17 @@ func (f *targetFlags) register(fs *pflag.FlagSet) {
 func (f *targetFlags) set() bool { return f.service != "" || f.url != "" }
 
 func (f *targetFlags) check() error {
-	var errs []error
-	if f.service != "" && f.url != "" {
-		errs = append(errs, errors.New("--webhook-service and --webhook-url: the webhook is in one place"))
-	}
-	if _, err := pair("--webhook-service", f.service); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := pair("--webhook-cert-secret", f.secret); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(append(errs, f.checkURL(), f.checkCertificates())...)
+	var w wrong
+	w.unless(f.service == "" || f.url == "", "--webhook-service and --webhook-url: the webhook is in one place")
+	_, noService := pair("--webhook-service", f.service)
+	_, noSecret := pair("--webhook-cert-secret", f.secret)
+	return errors.Join(append(w, noService, noSecret, f.checkURL(), f.checkCertificates())...)
+}
+
+// at returns the Service, once it was checked; the zero value if there is none.
+func (f *targetFlags) at() types.NamespacedName {
+	service, _ := pair("", f.service)
+	return service
 }
 
 // checkURL finds what an API server would refuse in a webhook configuration, or could not connect
@@ -190,47 +189,39 @@ func (f *targetFlags) names() []string {
 	if u, err := url.Parse(f.url); err == nil && f.url != "" {
 		return []string{u.Hostname()}
 	}
-	service, _ := pair("", f.service) // checked before
-	return []string{service.Name + "." + service.Namespace + ".svc"}
+	return []string{f.at().Name + "." + f.at().Namespace + ".svc"}
 }
 
 // source returns the source of the certificate. With administer, this process tells the API server
 // what to trust.
 func (f *targetFlags) source(config *rest.Config, administer bool, log logr.Logger) certs.Source {
 	log = log.WithName("certificates")
-	secret := f.secretOf(f.secret)
 	switch f.certificates {
 	case certificatesFiles:
 		return certs.Files(f.dir, log)
 	case certificatesCertManager:
-		if secret.Name == "" {
-			secret.Name = "weir-webhook-tls"
-		}
+		secret := f.secretOr("weir-webhook-tls")
 		kind, name, _ := strings.Cut(f.issuer, "/")
 		return certs.CertManager(certs.CertManagerOptions{
 			Config: config, Namespace: secret.Namespace, Name: "weir-webhook", SecretName: secret.Name,
 			IssuerKind: kind, IssuerName: name, Names: f.names(), Apply: administer, Log: log,
 		})
 	}
-	if secret.Name == "" {
-		secret.Name = "weir-ca"
-	}
+	secret := f.secretOr("weir-ca")
 	return certs.Self(certs.SelfOptions{Config: config, Namespace: secret.Namespace, Name: secret.Name, Names: f.names(),
 		Administer: administer, Log: log})
 }
 
-// secretOf returns the Secret that a flag names, or else a key without a name in the Service's
-// namespace.
-func (f *targetFlags) secretOf(flag string) types.NamespacedName {
-	secret, _ := pair("", flag) // checked before
-	service, _ := pair("", f.service)
-	if secret.Namespace == "" {
-		if secret.Namespace = service.Namespace; secret.Namespace == "" {
-			secret.Namespace = metav1.NamespaceSystem
-		}
+// secretOr returns the Secret that the flag names, or else one in the namespace of the Service.
+func (f *targetFlags) secretOr(name string) types.NamespacedName {
+	if secret, _ := pair("", f.secret); secret.Name != "" { // checked before
+		return secret
 	}
-	return secret
+	return types.NamespacedName{Namespace: f.near(), Name: name}
 }
+
+// near returns the namespace of the Service, kube-system without one.
+func (f *targetFlags) near() string { return cmp.Or(f.at().Namespace, metav1.NamespaceSystem) }
 
 // tokenSecret is the name of the Secret with the token.
 const tokenSecret = "weir-webhook-token"
@@ -238,42 +229,19 @@ const tokenSecret = "weir-webhook-token"
 // tokens returns the token of the webhook's paths. With administer, this process writes the webhook
 // configurations.
 func (f *targetFlags) tokens(config *rest.Config, administer bool, log logr.Logger) *certs.Token {
-	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: f.secretOf("").Namespace, Name: tokenSecret,
+	return certs.NewToken(certs.TokenOptions{Config: config, Namespace: f.near(), Name: tokenSecret,
 		Make: administer, Log: log.WithName("token")})
-}
-
-// trusting returns the source for the process that writes webhook configurations. It goes on
-// trusting the CA bundles that are in them.
-func (f *targetFlags) trusting(ctx context.Context, config *rest.Config, log logr.Logger) (certs.Source, error) {
-	source := f.source(config, true, log)
-	written, err := enforce.WrittenNow(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	for _, bundle := range written.Bundles {
-		if err := source.Remember(bundle); err != nil {
-			log.Info("the CA bundle in the webhook configurations cannot be read: what is new takes its place", "err",
-				err.Error())
-		}
-	}
-	return source, nil
 }
 
 // target returns what the controller writes into webhook configurations.
 func (f *targetFlags) target(source certs.Source, token *certs.Token) *enforce.WebhookTarget {
-	service, _ := pair("", f.service)
-	return &enforce.WebhookTarget{Service: service, URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
-		CanaryNamespace: f.secretOf("").Namespace}
+	return &enforce.WebhookTarget{Service: f.at(), URL: f.url, Paths: webhook.Paths, Token: token, Certificates: source,
+		CanaryNamespace: f.near()}
 }
 
 // home returns the namespace that weir runs in, that of its Service or of its pod; "" outside a
 // cluster.
-func (f *targetFlags) home() string {
-	if service, _ := pair("", f.service); service.Namespace != "" { // checked before
-		return service.Namespace
-	}
-	return podNamespace()
-}
+func (f *targetFlags) home() string { return cmp.Or(f.at().Namespace, podNamespace()) }
 
 // podNamespace returns the namespace of this process's pod; "" outside a pod, or in one without a
 // ServiceAccount token.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,11 +18,9 @@ import (
 // releaseFlags are the flags of weir release.
 type releaseFlags struct {
 	clusterFlags
-	leaseNamespace string
-	stop           string
-	helmRelease    string
-	force, dryRun  bool
-	window         time.Duration
+	release.Release
+	stop        string
+	helmRelease string
 }
 
 func releaseCommand() *cobra.Command {
@@ -54,7 +51,7 @@ It fails if anything could not be released or looked at, and names it.`,
 	}
 	fs := cmd.Flags()
 	f.register(fs)
-	fs.StringVar(&f.leaseNamespace, "leader-elect-namespace", "",
+	fs.StringVar(&f.LeaseNamespace, "leader-elect-namespace", "",
 		"namespace of the controller's Lease; default: that of --stop-controller; without it, and where none is there, "+
 			"all are searched")
 	fs.StringVar(&f.stop, "stop-controller", "", "NAMESPACE/NAME of the controller's Deployment, which is scaled to 0 "+
@@ -62,17 +59,19 @@ It fails if anything could not be released or looked at, and names it.`,
 	fs.StringVar(&f.helmRelease, "helm-release", "",
 		"for the chart's Job: end with exit code 4, and change nothing, if the Deployment of --stop-controller is there "+
 			"and is not of this Helm release; with - always, because the chart was rendered without a cluster")
-	fs.BoolVar(&f.force, "force", false, "go on although a controller holds its Lease, or although that cannot be "+
+	fs.BoolVar(&f.Force, "force", false, "go on although a controller holds its Lease, or although that cannot be "+
 		"found out")
-	forTests(fs, testArmingWindow, &f.window, webhook.DefaultArmingWindow)
-	fs.BoolVar(&f.dryRun, "dry-run", false, "change nothing, and list what would be released")
+	forTests(fs, testArmingWindow, &f.Window, webhook.DefaultArmingWindow)
+	fs.BoolVar(&f.DryRun, "dry-run", false, "change nothing, and list what would be released")
 	return cmd
 }
 
 func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
 	deployment, err := pair("--stop-controller", f.stop)
-	if err := errors.Join(err, checkNamespace("--leader-elect-namespace", f.leaseNamespace),
-		f.checkHelmRelease()); err != nil {
+	w := wrong{err, checkNamespace("--leader-elect-namespace", f.LeaseNamespace)}
+	w.unless(f.helmRelease == "" || f.stop != "",
+		"--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
+	if err := errors.Join(w...); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -87,20 +86,19 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 			return orInterrupted(ctx, err)
 		}
 	}
-	if deployment.Name != "" && !f.dryRun {
+	if deployment.Name != "" && !f.DryRun {
 		if err := release.StopController(ctx, config, deployment); err != nil {
 			return orInterrupted(ctx, err)
 		}
 	}
-	r := release.Release{
-		Config: config, LeaseNamespace: cmp.Or(f.leaseNamespace, deployment.Namespace),
-		LeaseLikely: f.leaseNamespace == "", Force: f.force, Window: f.window, DryRun: f.dryRun,
-		Progress: func(now release.Released) {
-			say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen,
-				now.Released, now.Failed)
-		},
+	r := f.Release
+	r.Config, r.LeaseLikely = config, r.LeaseNamespace == ""
+	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, deployment.Namespace)
+	r.Progress = func(now release.Released) {
+		say(progress, "%d of %d kinds; objects: %d seen, %d released, %d failed", now.Looked, now.Kinds, now.Seen,
+			now.Released, now.Failed)
 	}
-	if f.dryRun {
+	if f.DryRun {
 		r.Found = func(what string) { say(out, "%s", what) }
 	}
 	done, err := r.Run(ctx)
@@ -114,7 +112,7 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 		say(progress, "%s", line)
 	}
 	did := "released %d of %s in %s, and deleted %s and %s of weir's own"
-	if f.dryRun {
+	if f.DryRun {
 		did = "would release %d of %s in %s, and delete %s and %s of weir's own"
 	}
 	say(progress, did, done.Released, words.Count(done.Seen, "object", "objects"),
@@ -124,15 +122,6 @@ func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) e
 	if n := len(done.Failures); n > 0 {
 		return fmt.Errorf("%s could not be released or looked at; run it again when the cause is gone",
 			words.Count(n, "thing", "things"))
-	}
-	return nil
-}
-
-// checkHelmRelease reports a --helm-release without the Deployment that tells who runs the hook.
-func (f *releaseFlags) checkHelmRelease() error {
-	if f.helmRelease != "" && f.stop == "" {
-		return fmt.Errorf("--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is",
-			f.helmRelease)
 	}
 	return nil
 }

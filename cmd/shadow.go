@@ -60,11 +60,5 @@ func (m *management) serveLocally(l net.Listener, found http.Handler) {
 	mux.Handle(report.Path, found)
 	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	m.follow("shadow", func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, func() { _ = server.Close() })() // readers can ask again
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve kubectl weir shadow: %w", err)
-		}
-		return nil
-	})
+	m.follow("shadow", func(ctx context.Context) error { return serveOn(ctx, "kubectl weir shadow", l, server) })
 }

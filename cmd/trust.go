@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -29,7 +30,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 		if err != nil {
 			return err
 		}
-		leaf, err := x509.ParseCertificate(served.Certificate[0])
+		chain, err := x509.ParseCertificates(bytes.Join(served.Certificate, nil))
 		if err != nil {
 			return fmt.Errorf("read the certificate: %w", err)
 		}
@@ -49,7 +50,7 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 			}
 		}
 		for _, bundle := range written.Bundles { // without any, no request is sent here yet
-			if err := verifies(bundle, leaf, served.Certificate[1:]); err != nil {
+			if err := verifies(bundle, chain); err != nil {
 				return fmt.Errorf("the API server does not trust the certificate yet: %w", err)
 			}
 		}
@@ -57,23 +58,20 @@ func trusted(config *rest.Config, source certs.Source, takes func(token string) 
 	}
 }
 
-// verifies returns why a bundle does not verify a certificate. Expiry is left out: an expired
-// certificate is still served rather than none, and whether it is trusted is another question.
-func verifies(bundle []byte, leaf *x509.Certificate, chain [][]byte) error {
-	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
+// verifies returns why a bundle does not verify a chain. Expiry is left out: an expired certificate
+// is still served rather than none, and whether it is trusted is another question.
+func verifies(bundle []byte, chain []*x509.Certificate) error {
+	o := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: time.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	if !o.Roots.AppendCertsFromPEM(bundle) {
 		return errors.New("there is no certificate in the CA bundle of the webhook configurations")
 	}
-	for _, der := range chain {
-		if c, err := x509.ParseCertificate(der); err == nil {
-			intermediates.AddCert(c)
-		}
+	for _, c := range chain[1:] {
+		o.Intermediates.AddCert(c)
 	}
-	at := time.Now()
-	if at.After(leaf.NotAfter) {
-		at = leaf.NotAfter
+	if end := chain[0].NotAfter; o.CurrentTime.After(end) {
+		o.CurrentTime = end
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: at,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := chain[0].Verify(o)
 	return err
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
@@ -143,7 +142,7 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 				t.Errorf("%d bundles (%v), want %d", len(written.Bundles), err, len(c.want))
 			}
 			for _, f := range []targetFlags{{certificates: certificatesFiles, dir: ownFiles(t)}, {certificates: certificatesSelf}} {
-				bundle := firstBundle(t, &f, api.Config())
+				bundle := firstBundle(t, &f, api.Config(), written.Bundles)
 				for _, ca := range c.want {
 					leaf, _ := pem.Decode(ca[bytes.LastIndex(ca, []byte("-----BEGIN")):])
 					if found := pemHas(bundle, leaf.Bytes); !found {
@@ -155,19 +154,15 @@ func TestWhatIsTrustedIsRememberedFromAllConfigurations(t *testing.T) {
 	}
 }
 
-// firstBundle is what a process that writes webhook configurations trusts first.
-func firstBundle(t *testing.T, f *targetFlags, config *rest.Config) []byte {
+// firstBundle is what a process trusts first that finds bundles in the webhook configurations.
+func firstBundle(t *testing.T, f *targetFlags, config *rest.Config, written [][]byte) []byte {
 	t.Helper()
-	begun := false
-	source, err := f.trusting(t.Context(), config, funcr.New(func(_, args string) {
-		if !begun {
-			t.Errorf("said %s", args)
+	source := f.source(config, true, logr.Discard())
+	for _, bundle := range written {
+		if err := source.Remember(bundle); err != nil {
+			t.Error(err)
 		}
-	}, funcr.Options{}))
-	if err != nil {
-		t.Fatal(err)
 	}
-	begun = true
 	ctx, cancel := context.WithCancel(t.Context())
 	changed, ended := source.Changed(), make(chan error, 1)
 	go func() { ended <- source.Start(ctx) }()

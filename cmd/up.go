@@ -1,20 +1,13 @@
 package cmd
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// upFlags are the flags of weir up: a controller's and a webhook's.
-type upFlags struct {
-	controllerFlags
-	serverFlags
-}
-
 func upCommand() *cobra.Command {
-	var f upFlags
+	var f controllerFlags
+	var server serverFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Run all of weir in one process, for a workstation or a small control plane",
@@ -22,19 +15,9 @@ func upCommand() *cobra.Command {
 served where --webhook-url or --webhook-service says how the API server reaches it. In replace
 mode it ends with exit code 3 where another garbage collector works.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := errors.Join(f.controllerFlags.check(), f.serverFlags.check()); err != nil {
-				return err
-			}
-			return runController(ctrl.SetupSignalHandler(), &f.controllerFlags, &f.serverFlags)
-		},
+		RunE: func(*cobra.Command, []string) error { return runController(ctrl.SetupSignalHandler(), &f, &server) },
 	}
-	fs := cmd.Flags()
-	f.clusterFlags.register(fs)
-	f.processFlags.register(fs)
-	f.collectorFlags.register(fs, false)
-	f.policyFlags.register(fs)
-	f.targetFlags.register(fs)
-	f.serverFlags.register(fs) //nolint:staticcheck // each group by its name
+	f.register(cmd.Flags(), false)
+	server.register(cmd.Flags())
 	return cmd
 }

@@ -46,34 +46,27 @@ func (f *serverFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *serverFlags) check() error {
-	var errs []error
-	errs = append(errs, checkAddress("--webhook-bind-address", f.address, "HOST:PORT"))
-	if f.shutdownDelay < 0 || f.shutdownDelay > 5*time.Minute {
-		errs = append(errs, fmt.Errorf("--shutdown-delay %s: must be between 0 and 5m", f.shutdownDelay))
-	}
+	w := wrong{checkAddress("--webhook-bind-address", f.address, "HOST:PORT")}
+	w.unless(f.shutdownDelay >= 0 && f.shutdownDelay <= 5*time.Minute, "--shutdown-delay %s: must be between 0 and 5m",
+		f.shutdownDelay)
 	if f.clientCA != "" { // it is read again later; this reports a mistake at once
-		if _, err := webhook.NewClients(f.clientCA); err != nil {
-			errs = append(errs, fmt.Errorf("--webhook-client-ca: %w", err))
-		}
+		_, err := webhook.NewClients(f.clientCA)
+		w.unless(err == nil, "--webhook-client-ca: %w", err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(w...)
 }
 
 // webhookFlags are the flags of weir webhook.
 type webhookFlags struct {
-	clusterFlags
-	processFlags
-	policyFlags
-	targetFlags
+	weirFlags
 	serverFlags
 }
 
 func (f *webhookFlags) check() error {
-	errs := []error{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check()}
-	if !f.set() && f.certificates != certificatesFiles {
-		errs = append(errs, errors.New("set --webhook-service or --webhook-url: the certificate is made for that address"))
-	}
-	return errors.Join(errs...)
+	w := wrong{f.processFlags.check(), f.policyFlags.check(), f.targetFlags.check(), f.serverFlags.check()}
+	w.unless(f.set() || f.certificates == certificatesFiles,
+		"set --webhook-service or --webhook-url: the certificate is made for that address")
+	return errors.Join(w...)
 }
 
 func webhookCommand() *cobra.Command {
@@ -86,12 +79,8 @@ requests come to it is for weir controller to say, which writes the webhook conf
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return runWebhook(ctrl.SetupSignalHandler(), &f) },
 	}
-	fs := cmd.Flags()
-	f.clusterFlags.register(fs)
-	f.processFlags.register(fs)
-	f.policyFlags.register(fs)
-	f.targetFlags.register(fs)
-	f.serverFlags.register(fs)
+	f.weirFlags.register(cmd.Flags())
+	f.serverFlags.register(cmd.Flags())
 	return cmd
 }
 
@@ -100,7 +89,7 @@ func runWebhook(ctx context.Context, f *webhookFlags) error {
 		return err
 	}
 	defer ballast()()
-	b, err := begin(ctx, &f.clusterFlags, &f.processFlags, &f.policyFlags, &f.targetFlags)
+	b, err := f.begin(ctx)
 	if err != nil {
 		return err
 	}
