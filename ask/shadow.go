@@ -53,7 +53,8 @@ delete one do, because replace mode deletes those objects: the gate names these 
 		},
 	}
 	cmd.Flags().DurationVar(&s.gate.Lasted, "gate", 0, "fail unless there was no difference for this long; 0: only show")
-	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, report.AcceptUsage)
+	cmd.Flags().StringArrayVar(&s.gate.Accept, "accept", nil, "with --gate: a difference on purpose for which Weir "+
+		"may delete what the cluster keeps, by the name that is shown with it; may be repeated")
 	cmd.Flags().StringVarP(&s.output, "output", "o", "text", "how it is printed: text or json")
 	cmd.Flags().StringVar(&s.url, "url", "http://"+report.Address, "the address of a weir in shadow mode, as it logs it")
 	return cmd

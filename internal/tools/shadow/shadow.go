@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -43,9 +44,7 @@ type Shadow struct {
 
 // New returns a Shadow that has compared nothing yet.
 func New(o Options) *Shadow {
-	if o.Late == 0 {
-		o.Late = DefaultLate
-	}
+	o.Late = cmp.Or(o.Late, DefaultLate)
 	return &Shadow{Options: o, metrics: newMetrics(o.Registry), ledger: NewLedger(time.Now(), o.Late)}
 }
 

@@ -20,10 +20,6 @@ type Gate struct {
 	Accept []string
 }
 
-// AcceptUsage is the help text of the flag that sets Accept.
-const AcceptUsage = "with --gate: a difference on purpose for which Weir may delete what the cluster keeps, by the " +
-	"name that is shown with it; may be repeated"
-
 // Check returns what is wrong with the flags.
 func (g Gate) Check() error {
 	if g.Lasted < 0 {
