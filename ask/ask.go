@@ -133,15 +133,11 @@ func (a *asking) register(cmd *cobra.Command, outputs ...string) {
 func (a *asking) registerCluster(cmd *cobra.Command) {
 	a.flags.AddFlags(cmd.Flags())
 	cmd.Flags().Lookup("cache-dir").DefValue = "$HOME/.kube/cache" // so that help texts do not depend on the user
-}
-
-// quiet silences client-go, which logs failed discovery that the command reports, too.
-func quiet(cmd *cobra.Command) {
 	cmd.PreRun = func(*cobra.Command, []string) { silence() }
 }
 
-// silence applies to the whole process. It runs once, because goroutines of client-go read the
-// logger.
+// silence silences client-go in the whole process: it logs failed discovery that the command
+// reports, too. It runs once, because goroutines of client-go read the logger.
 var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // registerObjects adds the flags that select objects.
@@ -228,16 +224,6 @@ func (a *asking) namespace() (string, error) {
 
 // read reads a namespace, or the cluster if it is empty.
 func (a *asking) read(ctx context.Context, namespace string) (*insight.World, error) {
-	reader, err := a.reader()
-	if err != nil {
-		return nil, err
-	}
-	w, err := reader.Read(ctx, namespace)
-	return w, unanswered(err)
-}
-
-// reader returns a Reader of the selected cluster.
-func (a *asking) reader() (*snapshot.Reader, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -247,7 +233,8 @@ func (a *asking) reader() (*snapshot.Reader, error) {
 		return nil, err
 	}
 	disco.Invalidate() // a kind that the cache on disk lacks would be missing from every answer
-	return &snapshot.Reader{Config: config, Discovery: disco}, nil
+	w, err := (&snapshot.Reader{Config: config, Discovery: disco}).Read(ctx, namespace)
+	return w, unanswered(err)
 }
 
 // clusterFlags returns the flags that select the cluster, as they were given, for commands that are

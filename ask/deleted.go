@@ -171,6 +171,5 @@ reads the rest any more. Backups of etcd that were made before have both.`,
 		},
 	}
 	a.registerCluster(cmd)
-	quiet(cmd)
 	return cmd
 }

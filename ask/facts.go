@@ -56,8 +56,7 @@ func askPolicies(
 		e := judge.Enforce(ctx)(v)
 		f.Enforcement = &e
 	default:
-		verdict := judge.Judge(ctx, object, kind,
-			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		verdict := judge.Judge(ctx, object, kind, metav1.DeletePropagationBackground)
 		f.Verdict = &verdict
 	}
 }

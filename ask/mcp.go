@@ -47,7 +47,6 @@ a cluster. To guard what an agent does, rather than what it is told, use policie
 			return toolServer(given(cmd.Flags())).Run(cmd.Context(), &mcp.StdioTransport{})
 		},
 	}
-	quiet(cmd)
 	a.registerCluster(cmd)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/ask/insight"
+	"github.com/weir-dev/weir/ask/snapshot"
 )
 
 // The exit codes of plan --exit-code.
@@ -83,7 +84,7 @@ func (p *planning) run(cmd *cobra.Command, args []string) error {
 	for _, err := range p.missing {
 		say(cmd.ErrOrStderr(), "not there, and not in the plan: %v", printableError{err})
 	}
-	p.details(cmd.Context(), plan)
+	p.volumes(cmd.Context(), plan)
 	plan.WithFlags(p.clusterFlags())
 	if err := p.printPlan(cmd.OutOrStdout(), plan); err != nil {
 		return err
@@ -144,8 +145,7 @@ func (a *asking) plan(
 		if judge == nil {
 			continue
 		}
-		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource,
-			metav1.DeleteOptions{PropagationPolicy: &propagation})
+		verdict := judge.Judge(ctx, whole(o), o.Mapping.Resource, propagation)
 		verdict.Object, verdict.Object.UID = object, uid
 		d.Verdicts = append(d.Verdicts, verdict)
 	}
@@ -153,19 +153,13 @@ func (a *asking) plan(
 	return w.Plan(d), nil
 }
 
-// told returns a plan as fields of JSON.
-func told(p *insight.Plan) map[string]any {
-	return map[string]any{
-		"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts, "propagation": p.Propagation, "items": p.Items,
-		"unread": p.Unread, "totals": p.Totals(), "summary": p.Summary(),
-	}
-}
-
 // mostPageLines bounds the lines of a plan on the page.
 const mostPageLines = 500
 
 func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
-	if done, err := a.print(w, "Plan", told(p)); done {
+	if done, err := a.print(w, "Plan", map[string]any{"held": p.Held, "roots": p.Roots, "verdicts": p.Verdicts,
+		"propagation": p.Propagation, "items": p.Items, "unread": p.Unread, "totals": p.Totals(), "summary": p.Summary(),
+	}); done {
 		return err
 	}
 	if a.output == "lines" { // for the page
@@ -177,4 +171,24 @@ func (a *asking) printPlan(w io.Writer, p *insight.Plan) error {
 		return err
 	}
 	return p.Draw(w, a.style(w))
+}
+
+// mostVolumes bounds the volumes that are read to tell what becomes of those of claims.
+const mostVolumes = 5000
+
+// volumes adds to a plan what becomes of volumes. What cannot be read, the plan says is not known.
+func (a *asking) volumes(ctx context.Context, p *insight.Plan) {
+	client, err := a.client()
+	if err != nil || !p.Claims() {
+		return
+	}
+	list, err := client.Resource(volumeKind).List(ctx, metav1.ListOptions{Limit: mostVolumes})
+	switch {
+	case err != nil:
+		p.Volumes(nil, snapshot.ReasonOf(err))
+	case list.GetContinue() != "":
+		p.Volumes(list.Items, fmt.Sprintf("there are more than %d volumes", mostVolumes))
+	default:
+		p.Volumes(list.Items, "")
+	}
 }

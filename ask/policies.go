@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/weir-dev/weir/ask/insight"
 	"github.com/weir-dev/weir/ask/snapshot"
@@ -33,14 +33,12 @@ there could change what is shown of them. The last error is of an Event.`,
   kubectl weir policies -o yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := a.flags.ToRESTConfig()
+			client, err := a.client()
 			if err != nil {
 				return err
 			}
-			r := policyReader{config: config, home: home, named: cmd.Flags().Changed("weir-namespace"),
-				missed: func(what string, err error) {
-					say(cmd.ErrOrStderr(), "incomplete: %s: %s", what, snapshot.ReasonOf(err))
-				}}
+			r := policyReader{client: client, home: home, named: cmd.Flags().Changed("weir-namespace"),
+				errOut: cmd.ErrOrStderr()}
 			all, events, err := r.read(cmd.Context())
 			if err != nil {
 				return unanswered(err)
@@ -60,19 +58,19 @@ there could change what is shown of them. The last error is of an Event.`,
 
 // policyReader reads policies, and reports what it could not read.
 type policyReader struct {
-	config *rest.Config
+	client dynamic.Interface
 	home   string
 	named  bool // home was set by a flag
-	missed func(what string, err error)
+	errOut io.Writer
+}
+
+func (r *policyReader) missed(what string, err error) {
+	say(r.errOut, "incomplete: %s: %s", what, snapshot.ReasonOf(err))
 }
 
 func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, events []corev1.Event, err error) {
-	objects, err := dynamic.NewForConfig(r.config)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, resource := range []string{"deletionpolicies", "ownerreferencepolicies", "drainpolicies"} {
-		list, err := objects.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
+		list, err := r.client.Resource(v1beta1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue // the CustomResourceDefinition is not installed
@@ -94,11 +92,11 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 			all = append(all, p)
 		}
 	}
-	files, err := r.files(ctx, objects)
+	files, err := r.files(ctx)
 	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
-	events, _, err = eventsOf(ctx, objects, metav1.NamespaceDefault, "reason="+v1beta1.ReasonPolicyError, mostEvents)
+	events, _, err = eventsOf(ctx, r.client, metav1.NamespaceDefault, "reason="+v1beta1.ReasonPolicyError, mostEvents)
 	if err != nil {
 		r.missed("last errors", err)
 	}
@@ -106,8 +104,8 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 }
 
 // files returns the policies that are files, from the ConfigMap that the controller writes.
-func (r *policyReader) files(ctx context.Context, objects dynamic.Interface) (all []v1beta1.FilePolicy, err error) {
-	maps := objects.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
+func (r *policyReader) files(ctx context.Context) (all []v1beta1.FilePolicy, err error) {
+	maps := r.client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
 	m, err := maps.Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
 	if err != nil {
 		return nil, err

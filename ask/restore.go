@@ -174,20 +174,13 @@ func (r *restoring) mayBegin(p *restore.Plan) error {
 	}
 	if len(refused) > 0 && !r.partial {
 		return fmt.Errorf("nothing was restored: you may not make %s: have somebody restore it who may, or go on without "+
-			"with --partial; --plan says why", someOf(refused))
+			"with --partial; --plan says why", insight.SomeOf(refused))
 	}
 	if len(fresh) > 0 && !r.fresh {
 		return fmt.Errorf("nothing was restored: a new, empty volume would be made for %s: --plan says why, "+
-			"--fresh-volumes goes on", someOf(fresh))
+			"--fresh-volumes goes on", insight.SomeOf(fresh))
 	}
 	return nil
-}
-
-func someOf(names []string) string {
-	if more := len(names) - 3; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 var doing = map[restore.Outcome]string{

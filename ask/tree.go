@@ -3,11 +3,9 @@ package ask
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/weir-dev/weir/ask/insight"
@@ -30,7 +28,11 @@ installed in the cluster.
   kubectl weir tree namespace shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.about(cmd, args, func(_ context.Context, w *insight.World, o *resource.Info) error {
-				return a.printTree(cmd.OutOrStdout(), w, whole(o).GetUID())
+				out, roots := cmd.OutOrStdout(), w.Tree(whole(o).GetUID(), time.Now())
+				if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
+					return err
+				}
+				return insight.DrawTree(out, roots, a.style(out))
 			})
 		},
 	}
@@ -74,12 +76,4 @@ func (a *asking) one(ctx context.Context, args []string) (*insight.World, *resou
 			"listed", infoOf(o))
 	}
 	return w, o, nil
-}
-
-func (a *asking) printTree(out io.Writer, w *insight.World, uid types.UID) error {
-	roots := w.Tree(uid, time.Now())
-	if done, err := a.print(out, "Tree", map[string]any{"roots": roots, "unread": w.Unread()}); done {
-		return err
-	}
-	return insight.DrawTree(out, roots, a.style(out))
 }

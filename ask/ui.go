@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 
 	"github.com/weir-dev/weir/ask/page"
 )
@@ -44,7 +43,6 @@ see; it is another one at each start, and works on this machine only. Ctrl-C end
 		},
 	}
 	a.registerCluster(cmd)
-	quiet(cmd)
 	cmd.Flags().IntVar(&port, "port", 0, "the port of the page on this machine; 0: any that is free")
 	return cmd
 }
@@ -119,11 +117,7 @@ func (a *asking) namespaces(ctx context.Context) ([]pageNamespace, error) {
 	if home := *a.flags.Namespace; home != "" {
 		return []pageNamespace{{Name: home}}, nil
 	}
-	config, err := a.flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := metadata.NewForConfig(config)
+	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +127,7 @@ func (a *asking) namespaces(ctx context.Context) ([]pageNamespace, error) {
 	}
 	out := make([]pageNamespace, len(list.Items))
 	for i := range list.Items {
-		out[i] = pageNamespace{list.Items[i].Name, list.Items[i].DeletionTimestamp != nil}
+		out[i] = pageNamespace{list.Items[i].GetName(), list.Items[i].GetDeletionTimestamp() != nil}
 	}
 	return out, nil
 }

@@ -12,11 +12,9 @@ import (
 	"github.com/weir-dev/weir/controller/graph"
 )
 
-const (
-	// mostContent bounds the objects that are examined to tell who has to act on the content of a
-	// namespace or a definition.
-	mostContent = 20_000
-)
+// mostContent bounds the objects that are examined to tell who has to act on the content of a
+// namespace or a definition.
+const mostContent = 20_000
 
 // share is the part of what is left on which one actor has to act.
 type share struct {
@@ -25,10 +23,24 @@ type share struct {
 	objects []Object
 }
 
-// shares groups objects by who has to act on them, the largest group first. deleter has to delete
-// the objects that are not being deleted yet, or is refused. Objects are sorted by name first, so
-// the samples do not depend on the order of the graph.
-func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
+// byDeleter returns what objects wait for, of which deleter has to delete those that are not being
+// deleted yet, or is refused.
+func (w *explanation) byDeleter(deleter Cause) func(*graph.View) []Cause {
+	return func(v *graph.View) []Cause {
+		if v.Deleting {
+			return w.of(v)
+		}
+		c := w.acting(v.UID, deleter.Actor)
+		if c.refused == (refusal{}) {
+			c.refused = deleter.refused
+		}
+		return []Cause{c}
+	}
+}
+
+// shares groups objects by who has to act on them, the largest group first. Objects are sorted by
+// name first, so the samples do not depend on the order of the graph.
+func (w *explanation) shares(all []graph.View, causes func(*graph.View) []Cause) []*share {
 	slices.SortFunc(all, func(a, b graph.View) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Resource, b.Kind.Resource),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
@@ -36,14 +48,7 @@ func (w *explanation) shares(all []graph.View, deleter Cause) []*share {
 	byActor := map[string]*share{}
 	var out []*share
 	for _, v := range all {
-		causes := []Cause{w.acting(v.UID, deleter.Actor)}
-		if causes[0].refused == (refusal{}) {
-			causes[0].refused = deleter.refused
-		}
-		if v.Deleting {
-			causes = w.of(&v)
-		}
-		for _, c := range causes {
+		for _, c := range causes(&v) {
 			s := byActor[c.Actor]
 			if s == nil {
 				s = &share{first: v, cause: c.refused.cause()}
@@ -128,7 +133,7 @@ func (w *explanation) instancesLeft(v *graph.View) []Cause {
 
 // left returns a cause for each actor on objects. The first has the evidence of like.
 func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cause) {
-	for n, s := range w.shares(all, like) {
+	for n, s := range w.shares(all, w.byDeleter(like)) {
 		s.cause.What, s.cause.about = what+kindsOf(s.objects), like.about
 		s.cause.Look = cmp.Or(s.cause.Look, like.Look)
 		if n == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/controller/words"
 	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
@@ -128,10 +129,8 @@ func (p *Plan) Summary() string {
 	t := p.Totals()
 	var parts []string
 	add := func(n int, one, many string) {
-		if n == 1 {
-			parts = append(parts, "1 "+one)
-		} else if n > 1 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		if n > 0 {
+			parts = append(parts, words.Count(n, one, many))
 		}
 	}
 	add(t.Deleted, "object is deleted", "objects are deleted")

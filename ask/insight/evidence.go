@@ -2,6 +2,7 @@ package insight
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func (f Facts) held(c *Cause, v *graph.View) {
 // used adds which pods use a claim.
 func (f Facts) used(c *Cause, claim string) {
 	if users := usersOf(f.Pods, claim); len(users) > 0 {
-		c.Evidence = append(c.Evidence, "pods that use the claim: "+someOf(users))
+		c.Evidence = append(c.Evidence, "pods that use the claim: "+SomeOf(users))
 		c.Actor = "whoever runs " + users[0]
 	}
 }
@@ -113,10 +114,9 @@ func (f Facts) besides(v *graph.View) (out []Cause) {
 
 // failures returns the messages of the condition that content could not be deleted.
 func failures(u *unstructured.Unstructured) (out []string) {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, one := range list {
-		if c, _ := one.(map[string]any); c["type"] == "NamespaceDeletionContentFailure" && c["status"] == "True" {
-			out = append(out, words.Printable(fmt.Sprint(c["message"])))
+	for kind, message := range holding(u) {
+		if kind == "NamespaceDeletionContentFailure" {
+			out = append(out, message)
 		}
 	}
 	return out
@@ -124,18 +124,27 @@ func failures(u *unstructured.Unstructured) (out []string) {
 
 // conditions describes the conditions of a status that say what a deletion waits for.
 func conditions(u *unstructured.Unstructured) (out []string) {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, one := range list {
-		c, _ := one.(map[string]any)
-		kind, _ := c["type"].(string)
-		said := inWords[kind]
-		if status, _ := c["status"].(string); said == "" || status != "True" {
-			continue
+	for kind, message := range holding(u) {
+		if said := inWords[kind]; said != "" {
+			out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, said, message))
 		}
-		message, _ := c["message"].(string)
-		out = append(out, fmt.Sprintf("condition %s: %s: %s", kind, said, words.Printable(message)))
 	}
 	return out
+}
+
+// holding yields the types and messages of the conditions of a status that are True.
+func holding(u *unstructured.Unstructured) iter.Seq2[string, string] {
+	return func(yield func(kind, message string) bool) {
+		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, one := range list {
+			c, _ := one.(map[string]any)
+			kind, _ := c["type"].(string)
+			message, _ := c["message"].(string)
+			if c["status"] == "True" && !yield(kind, words.Printable(message)) {
+				return
+			}
+		}
+	}
 }
 
 // usersOf returns the pods that use a claim.

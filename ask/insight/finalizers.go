@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -63,28 +62,21 @@ func whoTakesOff(finalizers []string) string {
 	return strings.Join(parts, ", and ")
 }
 
-// Writer is the field manager that wrote a finalizer, as managedFields has it. Clients choose that
-// name.
-type Writer struct {
-	Manager string
-	Time    string // RFC 3339; empty if managedFields has none
-}
-
-// writer returns who wrote a finalizer of an object, whose metadata may be nil; false if it is not
-// known.
-func writer(m *metav1.PartialObjectMetadata, finalizer string) (Writer, bool) {
+// writer returns the field manager that wrote a finalizer of an object, and when, as managedFields
+// have it. Clients choose that name. It is empty if it is not known; m may be nil.
+func writer(m *metav1.PartialObjectMetadata, finalizer string) (manager, at string) {
 	if m == nil {
-		return Writer{}, false
+		return "", ""
 	}
-	at := slices.IndexFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return writes(e, finalizer) })
-	if at < 0 {
-		return Writer{}, false
+	for _, e := range m.ManagedFields {
+		if writes(e, finalizer) {
+			if at = "an unknown time"; e.Time != nil {
+				at = e.Time.UTC().Format("2006-01-02T15:04:05Z")
+			}
+			return e.Manager, at
+		}
 	}
-	out := Writer{Manager: m.ManagedFields[at].Manager}
-	if t := m.ManagedFields[at].Time; t != nil {
-		out.Time = t.UTC().Format("2006-01-02T15:04:05Z")
-	}
-	return out, true
+	return "", ""
 }
 
 func writes(e metav1.ManagedFieldsEntry, finalizer string) bool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -120,8 +121,20 @@ func (c *Cascade) sentence(now time.Time) string {
 func (c *Cascade) root() string { return named(c.Kind, c.Namespace, c.Name) }
 
 // said is the record in one line.
-func (c *Cascade) said() string {
-	return words.Printable(c.What)
+func (c *Cascade) said() string { return words.Printable(c.What) }
+
+// Gone says of an object that does not exist what Events tell of its deletion. kindName is its kind
+// as Events have it. It returns false if nothing is known.
+func Gone(o Object, kindName string, events []corev1.Event, now time.Time) (Answer, bool) {
+	a := Answer{Object: o, State: "is not there"}
+	for _, r := range RecordsOf(events, o, kindName, false) {
+		a.UID = r.uid()
+		c := Cause{What: "it was deleted " + r.sentence(now), Evidence: []string{fmt.Sprintf("the Event on %s; "+
+			"whoever may create Events can write one, the audit log of the API server is the proof", r.root())},
+			Look: "kubectl weir history -n " + words.Shell(cmp.Or(r.Namespace, metav1.NamespaceDefault))}
+		a.Causes = append(a.Causes, c)
+	}
+	return a, len(a.Causes) > 0
 }
 
 // DrawHistory writes cascades. Unless Full, it writes the last ones only.

@@ -65,8 +65,8 @@ func counted(all []Object) string {
 	return andMore(names, len(all))
 }
 
-// someOf is counted for names.
-func someOf(names []string) string { return andMore(names[:min(len(names), someNames)], len(names)) }
+// SomeOf is counted for names.
+func SomeOf(names []string) string { return andMore(names[:min(len(names), someNames)], len(names)) }
 
 func andMore(names []string, of int) string {
 	text := strings.Join(names, ", ")

@@ -84,7 +84,6 @@ func isCanary(v *graph.View) bool {
 
 // DrawOrphans writes orphans by their fates. If there are none, it says where it looked.
 func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) error {
-	const most = 10 // of a fate
 	var b strings.Builder
 	for _, fate := range []struct{ name, title string }{
 		{"delete", "A garbage collector deletes these"},
@@ -92,24 +91,14 @@ func DrawOrphans(out io.Writer, all []Orphan, namespace string, style Style) err
 		{"keep", "These are kept, because their owners cannot be determined"},
 		{"protected", "These were kept when their owners were deleted, and Weir removed their references to them"},
 	} {
-		n := 0
+		var lines []string
 		for _, o := range all {
-			if o.Fate != fate.name {
-				continue
+			if o.Fate == fate.name {
+				lines = append(lines, fmt.Sprintf("%s: %s", o.Object, o.Why))
 			}
-			if n++; n == 1 {
-				if b.Len() > 0 {
-					b.WriteByte('\n')
-				}
-				fmt.Fprintf(&b, "%s:\n", fate.title)
-			}
-			if n > most && !style.Full {
-				continue
-			}
-			fmt.Fprintf(&b, "  %s: %s\n", o.Object, o.Why)
 		}
-		if n > most && !style.Full {
-			fmt.Fprintf(&b, "  … and %d more: --full shows them\n", n-most)
+		if len(lines) > 0 {
+			section(&b, fate.title, lines, style)
 		}
 	}
 	if len(all) == 0 {

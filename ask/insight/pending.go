@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-dev/weir/controller/graph"
 	"github.com/weir-dev/weir/controller/words"
-	"github.com/weir-dev/weir/policies/v1beta1"
 )
 
 // Ending is an object that is being deleted.
@@ -99,284 +98,6 @@ func deletedAt(m *metav1.PartialObjectMetadata) time.Time {
 	return at
 }
 
-// Cause is one reason why an object is as it is.
-type Cause struct {
-	What string `json:"what"`
-	// Actor has to act before anything changes; empty if nobody has to.
-	Actor string `json:"actor,omitempty"`
-	// Evidence is what was found that speaks for it; it proves nothing beyond that.
-	Evidence []string `json:"evidence,omitempty"`
-	// Look is a command that shows more.
-	Look    string   `json:"look,omitempty"`
-	Objects []Object `json:"objects,omitempty"`
-
-	finalizer string  // the finalizer that it is about
-	holder    Object  // the object with that finalizer
-	manager   string  // the field manager that wrote it
-	about     subject // what else it is about
-	refused   refusal // who refuses the request of a controller
-	shared    bool    // one of many for the same thing that the object waits for
-	endless   bool    // the object is in a cycle of objects that wait for each other
-}
-
-// subject is what a cause is about, besides finalizers.
-type subject uint8
-
-const (
-	aboutOther    subject = iota
-	aboutContent          // the content of a namespace or a definition
-	aboutStopping         // a pod that stops
-)
-
-// explanation finds out why terminating objects still exist. An object may wait for itself, as a
-// definition for its instance that owns the definition, so each object is explained once.
-type explanation struct {
-	*World
-	now  time.Time
-	told map[types.UID][]Cause
-	open map[types.UID]bool // objects that are being explained
-}
-
-func (w *World) explain(now time.Time) *explanation {
-	return &explanation{World: w, now: now, told: map[types.UID][]Cause{}, open: map[types.UID]bool{}}
-}
-
-// of returns why an object still exists. For an object that is being explained already, it returns
-// an endless cause.
-func (w *explanation) of(v *graph.View) []Cause {
-	if w.open[v.UID] {
-		return []Cause{{Actor: whoBreaksACycle, endless: true}}
-	}
-	told, ok := w.told[v.UID]
-	if !ok {
-		w.open[v.UID] = true
-		told = w.waits(v)
-		delete(w.open, v.UID)
-		w.told[v.UID] = told
-	}
-	return told
-}
-
-const (
-	whoBreaksACycle = "a person, because objects wait for each other"
-	howToBreakIt    = "this never ends by itself: remove the owner reference by which one of them waits for another, " +
-		"or the owner's finalizer foregroundDeletion"
-)
-
-// waits returns why a terminating object still exists, as far as metadata and the graph tell.
-func (w *explanation) waits(v *graph.View) (out []Cause) {
-	for _, f := range v.Finalizers {
-		switch {
-		case f == metav1.FinalizerDeleteDependents:
-			out = append(out, w.blocked(v)...)
-		case f == metav1.FinalizerOrphanDependents:
-			out = append(out, w.orphaning(v)...)
-		case f == cleanup && v.Kind == definitions:
-			out = append(out, w.instancesLeft(v)...)
-		default:
-			c := w.finalizer(v, f)
-			if by, ok := w.refused[v.UID]; ok && f == v1beta1.Finalizer {
-				c.Actor, c.Look, c.refused = by.actor, cmp.Or(by.look, c.Look), by
-				c.Evidence = append(c.Evidence, by.evidence)
-			}
-			out = append(out, c)
-		}
-	}
-	if v.Kind == namespaces {
-		out = append(out, w.draining(v)...)
-	}
-	if c, ok := w.stopping(v, w.now); ok {
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return []Cause{{What: "nothing that can be seen: it should be gone soon", Actor: "the API server"}}
-	}
-	return out
-}
-
-// stopping returns the cause that a pod has time to stop, if it has.
-func (w *World) stopping(v *graph.View, now time.Time) (Cause, bool) {
-	m := w.Meta(v.UID)
-	if v.Kind != pods || m == nil || m.DeletionTimestamp == nil || m.DeletionGracePeriodSeconds == nil ||
-		*m.DeletionGracePeriodSeconds == 0 {
-		return Cause{}, false
-	}
-	c := Cause{What: "its grace period is over, and its node has not confirmed that it has stopped",
-		Actor: "the kubelet of its node", about: aboutStopping,
-		Look: fmt.Sprintf("kubectl get pod -n %s %s -o wide", v.Namespace, v.Name)}
-	if left := m.DeletionTimestamp.Sub(now); left > 0 {
-		c.What, c.Look = fmt.Sprintf("its grace period lasts for another %s", duration.HumanDuration(left)), ""
-	}
-	return c, true
-}
-
-// mostLeaves bounds the blockers of an owner that are examined to tell who has to act.
-const mostLeaves = 1000
-
-// blocked returns the causes of an object that is deleted foreground: one for each actor on what it
-// waits for.
-func (w *explanation) blocked(v *graph.View) []Cause {
-	leaves := w.blockers(v.UID)
-	look := treeCommand(v)
-	if len(leaves) == 0 {
-		c := w.acting(v.UID, "the garbage collector")
-		c.What, c.Look = "foreground deletion, and nothing blocks it any more: the garbage collector has to "+
-			"remove its finalizer", cmp.Or(c.Look, look)
-		if ring := w.blocksInRing(v.UID); len(ring) > 0 {
-			c.What = "foreground deletion: it waits in a cycle for " + counted(ring)
-			c.Objects, c.Evidence = ring[:min(len(ring), someNames)],
-				[]string{"Weir's collector breaks such a cycle; " +
-					"the built-in one does not, once all objects in it are being deleted"}
-		} else if kinds := w.incomplete(v); kinds != "" {
-			c.What = "foreground deletion: whether dependents are left is not known, because these could not be read: " + kinds
-		}
-		return []Cause{c}
-	}
-	var views []graph.View
-	for _, o := range leaves[:min(len(leaves), mostLeaves)] {
-		if leaf, ok := w.Graph.Find(o.UID); ok {
-			views = append(views, leaf)
-		}
-	}
-	var out []Cause
-	for _, s := range w.shares(views, Cause{Actor: "the garbage collector"}) {
-		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects),
-			cmp.Or(s.cause.Look, look)
-		if len(leaves) > mostLeaves {
-			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
-		}
-		first := &s.first
-		switch {
-		case s.cause.endless:
-			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
-		case !first.Deleting:
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s",
-				objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
-		case s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s",
-				s.cause.holder.Short(v.Namespace), s.cause.finalizer))
-		}
-		out = append(out, s.cause)
-	}
-	return out
-}
-
-// blockers returns the ends of the chains of dependents that block an owner: those that wait for no
-// dependent themselves, sorted.
-func (w *World) blockers(uid types.UID) (out []Object) {
-	met := map[types.UID]bool{uid: true}
-	todo := []types.UID{uid}
-	for len(todo) > 0 {
-		owner := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for _, d := range w.Graph.Dependents(owner) {
-			if met[d.UID] || !blocks(&d, owner) {
-				continue
-			}
-			met[d.UID] = true
-			if d.Foreground && d.Blocking > 0 {
-				todo = append(todo, d.UID)
-			} else {
-				out = append(out, objectOf(&d))
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b Object) int { return cmp.Compare(a.String(), b.String()) })
-	return out
-}
-
-// blocks reports whether an owner waits for a dependent, as far as references tell.
-func blocks(d *graph.View, owner types.UID) bool {
-	return slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool {
-		return o.UID == owner && o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion && owns(o.Verdict)
-	})
-}
-
-// blocksInRing returns the dependents that block an owner while they wait for it, sorted. It is for
-// owners that nothing else blocks.
-func (w *World) blocksInRing(uid types.UID) (out []Object) {
-	for _, d := range w.Graph.Dependents(uid) {
-		if blocks(&d, uid) {
-			out = append(out, objectOf(&d))
-		}
-	}
-	slices.SortFunc(out, func(a, b Object) int { return byName(&a, &b) })
-	return out
-}
-
-// orphaning returns the causes of an object whose dependents are being orphaned: one for each actor
-// on the references that are left.
-func (w *explanation) orphaning(v *graph.View) (out []Cause) {
-	dependents := w.Graph.Dependents(v.UID)
-	if len(dependents) == 0 {
-		c := w.acting(v.UID, "the garbage collector")
-		c.Look = cmp.Or(c.Look, treeCommand(v))
-		if kinds := w.incomplete(v); kinds != "" {
-			c.What = "its dependents are being orphaned: whether some are left is not known, because these " +
-				"could not be read: " + kinds
-		} else {
-			c.What = "its dependents are orphaned, and none is left: the garbage collector has to remove its finalizer"
-		}
-		return []Cause{c}
-	}
-	at := map[string]int{}
-	left := [][]Object{}
-	for _, d := range dependents {
-		c := w.acting(d.UID, "the garbage collector")
-		n, met := at[c.Actor]
-		if !met {
-			n, at[c.Actor] = len(out), len(out)
-			c.Look = cmp.Or(c.Look, treeCommand(v))
-			out, left = append(out, c), append(left, nil)
-		}
-		left[n] = append(left[n], objectOf(&d))
-	}
-	for n := range out {
-		c := &out[n]
-		c.Objects = left[n][:min(len(left[n]), someNames)]
-		c.What = fmt.Sprintf("its dependents are being orphaned: %s still refer to it", counted(left[n]))
-		if len(left[n]) == 1 {
-			c.What = fmt.Sprintf("its dependents are being orphaned: %s still refers to it", left[n][0])
-		}
-	}
-	return out
-}
-
-// finalizer returns the cause that a finalizer is, which neither the collector nor Weir removes.
-func (w *World) finalizer(v *graph.View, name string) Cause {
-	c := Cause{What: "the finalizer " + name + " holds it", Actor: actorOf(name), finalizer: name, holder: objectOf(v)}
-	if f, ok := KnownFinalizer(name); ok {
-		c.What += ": " + f.Component + " removes it when " + f.WaitsFor
-		look := f.Look
-		if v.Namespace == "" {
-			look = strings.Replace(look, " -n NAMESPACE", "", 1)
-		}
-		c.Look = strings.NewReplacer("NAMESPACE", v.Namespace,
-			"TYPE NAME", words.Object(v.Kind.String(), v.Name), "NAME", words.Shell(v.Name)).Replace(look)
-	}
-	if by, ok := writer(w.Meta(v.UID), name); ok {
-		c.manager = by.Manager
-		c.Evidence = append(c.Evidence, fmt.Sprintf("the finalizer was written by the field manager %q, last at %s",
-			by.Manager, cmp.Or(by.Time, "an unknown time")))
-	}
-	return c
-}
-
-func actorOf(finalizer string) string {
-	if f, ok := KnownFinalizer(finalizer); ok {
-		return f.Component
-	}
-	return "the component behind the finalizer " + finalizer
-}
-
-// treeCommand returns a kubectl weir command that shows more about an object.
-func treeCommand(v *graph.View) string {
-	if v.Namespace == "" {
-		return "kubectl weir tree " + words.Object(v.Kind.String(), v.Name)
-	}
-	return fmt.Sprintf("kubectl weir tree -n %s %s", v.Namespace, words.Object(v.Kind.String(), v.Name))
-}
-
 // scope says where an answer looked, and how to look elsewhere.
 func scope(namespace string) string {
 	if namespace == "" {
@@ -388,35 +109,39 @@ func scope(namespace string) string {
 // DrawPending writes groups. If there are none, it says where it looked: in the namespace, or in
 // the cluster if that is empty.
 func DrawPending(out io.Writer, groups []Group, namespace string, style Style) error {
-	const most = 10 // of a group
 	var b strings.Builder
-	for n, g := range groups {
-		if n > 0 {
-			b.WriteByte('\n')
-		}
-		objects := map[types.UID]bool{}
+	for _, g := range groups {
+		objects := map[types.UID]bool{} // an object may wait for one actor for several reasons
+		var lines []string
 		for _, e := range g.Items {
-			objects[e.UID] = true // an object may wait for one actor for several reasons
-		}
-		fmt.Fprintf(&b, "%s for %s:\n", words.Count(len(objects), "waits", "wait"), g.Actor)
-		shown := g.Items
-		if !style.Full && len(shown) > most {
-			shown = shown[:most]
-		}
-		for _, e := range shown {
+			objects[e.UID] = true
 			since := ""
 			if e.Since != "" {
 				since = " for " + e.Since
 			}
-			fmt.Fprintf(&b, "  %s%s: %s\n", e.Object, since, e.Waits)
+			lines = append(lines, fmt.Sprintf("%s%s: %s", e.Object, since, e.Waits))
 		}
-		if rest := len(g.Items) - len(shown); rest > 0 {
-			fmt.Fprintf(&b, "  … and %d more: --full shows them\n", rest)
-		}
+		section(&b, words.Count(len(objects), "waits", "wait")+" for "+g.Actor, lines, style)
 	}
 	if len(groups) == 0 {
 		fmt.Fprintf(&b, "Nothing is being deleted %s.\n", scope(namespace))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// section writes a title and the lines below it, no more than ten unless Full.
+func section(b *strings.Builder, title string, lines []string, style Style) {
+	const most = 10
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "%s:\n", title)
+	for n, line := range lines {
+		if n == most && !style.Full {
+			fmt.Fprintf(b, "  … and %d more: --full shows them\n", len(lines)-most)
+			break
+		}
+		fmt.Fprintf(b, "  %s\n", line)
+	}
 }

@@ -226,7 +226,7 @@ func (w *World) stays(v *graph.View) (out []Cause) {
 	case len(v.Owners) == 0:
 		out = append(out, Cause{What: "nothing owns it: it stays until a user or a controller deletes it"})
 	default:
-		out = append(out, Cause{What: w.asLongAs(v.UID) + a.Why, Look: look, Evidence: astray})
+		out = append(out, Cause{What: asLongAs(v) + a.Why, Look: look, Evidence: astray})
 	}
 	return out
 }
@@ -244,8 +244,7 @@ func (w *World) alsoRefused(uid types.UID, known []Cause) []Cause {
 }
 
 // asLongAs says how long an object stays that an owner keeps.
-func (w *World) asLongAs(uid types.UID) string {
-	v, _ := w.Graph.Find(uid)
+func asLongAs(v *graph.View) string {
 	owners, unresolved := map[types.UID]bool{}, false
 	for _, o := range v.Owners {
 		if owns(o.Verdict) {
@@ -333,7 +332,7 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 			continue
 		}
 		told++
-		fmt.Fprintf(&b, "\n%d. %s.\n", told, capital(c.What))
+		fmt.Fprintf(&b, "\n%d. %s%s.\n", told, strings.ToUpper(c.What[:1]), c.What[1:])
 		if c.Actor != "" {
 			fmt.Fprintf(&b, "   Who has to act: %s.\n", c.Actor)
 		}
@@ -354,11 +353,4 @@ func (a Answer) Draw(out io.Writer, style Style) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

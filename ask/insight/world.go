@@ -72,11 +72,6 @@ func (w *World) List(kind schema.GroupResource, resourceVersion string, objects 
 		w.meta[m.UID] = m
 	}
 	w.Graph.Apply(graph.ListEnds{Kind: kind})
-	w.Read(kind, resourceVersion)
-}
-
-// Read records that the objects of a kind are known as of a resourceVersion.
-func (w *World) Read(kind schema.GroupResource, resourceVersion string) {
 	w.read[kind] = resourceVersion
 }
 

@@ -19,17 +19,7 @@ func (p *Policies) cascade(ctx context.Context, q policies.Question) (policies.D
 	if c == nil {
 		return policies.Decision{Allowed: true}, nil
 	}
-	unread := p.search(ctx, c)
-	d := c.Decide(nil)
-	if unread != nil && d.Allowed {
-		return d, unread
-	}
-	return p.disclosed(q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
-}
-
-// search reads what a Cascade asks for, until enough is known. It returns why not all could be
-// read.
-func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread error) {
+	var unread error
 	for _, l := range c.Lookups() {
 		enough, err := p.lookup(ctx, c, &l)
 		if err != nil {
@@ -39,7 +29,11 @@ func (p *Policies) search(ctx context.Context, c *policies.Cascade) (unread erro
 			break
 		}
 	}
-	return unread
+	d := c.Decide(nil)
+	if unread != nil && d.Allowed {
+		return d, unread
+	}
+	return p.disclosed(q, d, func(q policies.Question) policies.Decision { return c.Decide(q.Answers) }), nil
 }
 
 // lookup judges the objects of a Lookup, but no more than the webhook reads, which refuses what is

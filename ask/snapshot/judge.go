@@ -29,8 +29,8 @@ import (
 // warnings. If something for that cannot be read or asked for, the verdict has a doubt: it is not
 // known whether the delete is refused.
 func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
-	gvr schema.GroupVersionResource, options metav1.DeleteOptions) insight.Verdict {
-	v, err := p.judge(ctx, object, gvr, options)
+	gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) insight.Verdict {
+	v, err := p.judge(ctx, object, gvr, propagation)
 	if err != nil {
 		return insight.Verdict{Doubt: words.Printable(strings.Join(strings.Fields(err.Error()), " "))}
 	}
@@ -38,7 +38,7 @@ func (p *Policies) Judge(ctx context.Context, object *unstructured.Unstructured,
 }
 
 func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
-	gvr schema.GroupVersionResource, options metav1.DeleteOptions) (insight.Verdict, error) {
+	gvr schema.GroupVersionResource, propagation metav1.DeletionPropagation) (insight.Verdict, error) {
 	ns, err := p.namespace(ctx, object.GetNamespace())
 	if err = cmp.Or(p.unknownUser, err); err != nil {
 		return insight.Verdict{}, err
@@ -47,11 +47,9 @@ func (p *Policies) judge(ctx context.Context, object *unstructured.Unstructured,
 		Operation: policies.Delete, User: p.user, Kind: object.GroupVersionKind(), Resource: gvr,
 		Namespace: object.GetNamespace(), Name: object.GetName(), OldObject: object.Object, NamespaceObject: ns,
 		Now: time.Now(), Sealed: believed,
-		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"},
-		Facts:   policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
-	}
-	if options.PropagationPolicy != nil {
-		q.Options["propagationPolicy"] = string(*options.PropagationPolicy)
+		Options: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions",
+			"propagationPolicy": string(propagation)},
+		Facts: policyfacts.Of(func(f func(*graph.Graph)) { f(p.world.Graph) }),
 	}
 	if gvr.GroupResource() == kinds.Namespaces {
 		q.Namespace = q.Name // as in admission
@@ -124,24 +122,21 @@ func (p *Policies) disclosed(q policies.Question, d policies.Decision,
 // collector returns which collector works, by Weir's canary ConfigMap. If that cannot be listed, it
 // is not Weir.
 func (p *Policies) collector(ctx context.Context) policies.Collector {
-	if p.collects == policies.CollectorUnknown {
-		p.collects = p.readCollector(ctx)
+	if p.collects != policies.CollectorUnknown {
+		return p.collects
 	}
-	return p.collects
-}
-
-func (p *Policies) readCollector(ctx context.Context) policies.Collector {
+	p.collects = policies.OthersCollect
 	list, err := p.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, v1beta1.CollectorCanary).String()})
 	if err != nil {
-		return policies.OthersCollect
+		return p.collects
 	}
 	for i := range list.Items {
 		if c, err := policies.CollectorBy(&list.Items[i].ObjectMeta, time.Now()); err == nil && c == policies.WeirCollects {
-			return c
+			p.collects = c
 		}
 	}
-	return policies.OthersCollect
+	return p.collects
 }
 
 // answer asks for permissions that a decision depends on, and notes in the World what is not known.

@@ -69,7 +69,7 @@ func TestWhatPoliciesRestOnMayBeForbidden(t *testing.T) {
 				whole.SetNamespace("x")
 				whole.SetName(o.Name)
 				whole.SetUID(o.UID)
-				v := judge.Judge(t.Context(), whole, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, metav1.DeleteOptions{PropagationPolicy: &d.Propagation})
+				v := judge.Judge(t.Context(), whole, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, d.Propagation)
 				if v.Doubt != c.doubt || v.Refused != (c.refused != "") || !strings.Contains(v.Message, c.refused) {
 					t.Errorf("%s: refused %t, %q, in doubt: %q", o.Name, v.Refused, v.Message, v.Doubt)
 				}
@@ -169,7 +169,7 @@ func TestACascadeIsJudgedWithinTheBoundsOfTheWebhook(t *testing.T) {
 				t.Fatal(err)
 			}
 			web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "uid-web"}}}
-			v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+			v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeletePropagationBackground)
 			if v.Refused != (c.says != "" && c.says != unsure) || !strings.Contains(v.Message+strings.Join(v.Warnings, ""), c.says) || v.Doubt != "" || requests > c.requests {
 				t.Errorf("refused %t: %.300s; in doubt: %q; %d requests, want %d at most", v.Refused, v.Message, v.Doubt, requests, c.requests)
 			}
@@ -235,7 +235,7 @@ func TestACascadeThatCannotBeReadIsDoubted(t *testing.T) {
 			t.Fatal(err)
 		}
 		web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "uid-web"}}}
-		v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		v := judge.Judge(t.Context(), web, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, metav1.DeletePropagationBackground)
 		if v.Refused || v.Doubt != "configmaps that would also be deleted could not be read: not you" || len(w.Unread()) != 1 || !w.Unread()[0].Forbidden {
 			t.Errorf("%d: refused %t, in doubt: %q, unread %+v", owned, v.Refused, v.Doubt, w.Unread())
 		}

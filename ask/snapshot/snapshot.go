@@ -45,9 +45,12 @@ type Reader struct {
 // empty. It notes kinds that cannot be listed in the World. For a namespace, it also lists the
 // cluster-scoped kinds of which objects name owners. An error means that nothing is known.
 func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, error) {
-	client, err := r.metadata()
+	config := rest.CopyConfig(r.Config)
+	config.QPS = -1 // it sends one list a kind
+	config.WarningHandler = rest.NoWarnings{}
+	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
 	found, unheard, err := kinds.Discover(r.Discovery, kinds.Ignored, nil)
 	if found == nil {
@@ -74,18 +77,6 @@ func (r *Reader) Read(ctx context.Context, namespace string) (*insight.World, er
 			"a cluster-scoped owner is being deleted: ask about that, or about the cluster with -A")
 	}
 	return w, ctx.Err()
-}
-
-// metadata returns a client without a rate limit of its own: it sends one list a kind.
-func (r *Reader) metadata() (metadata.Interface, error) {
-	config := rest.CopyConfig(r.Config)
-	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{}
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a metadata client: %w", err)
-	}
-	return client, nil
 }
 
 // lists reads lists into a World.
