@@ -4,9 +4,8 @@
 // It is not part of the weir command: kubectl's flags and ways to name objects are a third of the
 // binary, and the controller has no use for them.
 //
-// A command is one goroutine, except for those that forward a port (forward.go), which end with the
-// context of the command. The server of mcp.go runs one command at a time. Ctrl-C ends the process.
-// There are no locks.
+// A command is one goroutine. The server of mcp.go runs one command at a time. Ctrl-C ends the
+// process. There are no locks.
 package ask
 
 import (

@@ -23,6 +23,17 @@ type share struct {
 	objects []Object
 }
 
+// holds is evidence of what holds the first object. Names are without the given namespace.
+func (s *share) holds(namespace string) []string {
+	switch {
+	case s.cause.endless:
+		return []string{howToBreakIt}
+	case s.first.Deleting && s.cause.finalizer != "":
+		return []string{fmt.Sprintf("%s has the finalizer %s", s.cause.holder.Short(namespace), s.cause.finalizer)}
+	}
+	return nil
+}
+
 // byDeleter returns what objects wait for, of which deleter has to delete those that are not being
 // deleted yet, or is refused.
 func (w *explanation) byDeleter(deleter Cause) func(*graph.View) []Cause {
@@ -139,13 +150,7 @@ func (w *explanation) left(like Cause, what string, all []graph.View) (out []Cau
 		if n == 0 {
 			s.cause.Evidence = slices.Concat(like.Evidence, s.cause.Evidence)
 		}
-		switch {
-		case s.cause.endless:
-			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
-		case s.first.Deleting && s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s", s.cause.holder,
-				s.cause.finalizer))
-		}
+		s.cause.Evidence = append(s.cause.Evidence, s.holds("")...)
 		out = append(out, s.cause)
 	}
 	return out

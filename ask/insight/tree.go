@@ -136,7 +136,9 @@ func (t *treeing) below(v *graph.View, from *graph.View) *Node {
 		}
 		return n
 	}
-	all := slices.DeleteFunc(t.world.Graph.Dependents(v.UID), func(d graph.View) bool { return !t.ownedBy(&d, v.UID) })
+	all := slices.DeleteFunc(t.world.Graph.Dependents(v.UID), func(d graph.View) bool {
+		return !slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool { return o.UID == v.UID && owns(o.Verdict) })
+	})
 	slices.SortFunc(all, viewsByName)
 	n.Dependents = make([]*Node, 0, len(all))
 	for i := range all {
@@ -174,27 +176,16 @@ func (t *treeing) content(of *graph.View) (out []*Node) {
 	return out
 }
 
-func (t *treeing) ownedBy(d *graph.View, uid types.UID) bool {
-	return slices.ContainsFunc(d.Owners, func(o graph.OwnerView) bool { return o.UID == uid && owns(o.Verdict) })
-}
-
 func (t *treeing) node(v, from *graph.View) *Node {
 	n := &Node{Object: objectOf(v), Lost: t.world.lost(v.UID), State: stateOf(v), Asked: v.UID == t.asked,
 		Finalizers: v.Finalizers, Age: t.world.age(v.UID, t.now)}
-	if from != nil {
-		n.owned(v, from.UID)
-	}
-	return n
-}
-
-// owned sets Blocks and Controller from the reference to the owner above.
-func (n *Node) owned(v *graph.View, owner types.UID) {
 	for _, o := range v.Owners {
-		if o.UID == owner {
+		if from != nil && o.UID == from.UID {
 			n.Blocks = n.Blocks || o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion
 			n.Controller = n.Controller || o.Controller != nil && *o.Controller
 		}
 	}
+	return n
 }
 
 func stateOf(v *graph.View) string {

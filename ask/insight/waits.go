@@ -149,29 +149,18 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 		}
 		return []Cause{c}
 	}
-	var views []graph.View
-	for _, o := range leaves[:min(len(leaves), mostLeaves)] {
-		if leaf, ok := w.Graph.Find(o.UID); ok {
-			views = append(views, leaf)
-		}
-	}
 	var out []Cause
-	for _, s := range w.shares(views, w.byDeleter(Cause{Actor: "the garbage collector"})) {
+	some := leaves[:min(len(leaves), mostLeaves)]
+	for _, s := range w.shares(some, w.byDeleter(Cause{Actor: "the garbage collector"})) {
 		s.cause.What, s.cause.Look = "foreground deletion: it waits for "+counted(s.objects),
 			cmp.Or(s.cause.Look, look)
 		if len(leaves) > mostLeaves {
 			s.cause.What += fmt.Sprintf(" (of the first %d of %d that block it)", mostLeaves, len(leaves))
 		}
-		first := &s.first
-		switch {
-		case s.cause.endless:
-			s.cause.Evidence = append(s.cause.Evidence, howToBreakIt)
-		case !first.Deleting:
+		s.cause.Evidence = append(s.cause.Evidence, s.holds(v.Namespace)...)
+		if first := &s.first; !first.Deleting {
 			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s is not being deleted: %s",
 				objectOf(first).Short(v.Namespace), w.Graph.Decide(first.UID).Why))
-		case s.cause.finalizer != "":
-			s.cause.Evidence = append(s.cause.Evidence, fmt.Sprintf("%s has the finalizer %s",
-				s.cause.holder.Short(v.Namespace), s.cause.finalizer))
 		}
 		out = append(out, s.cause)
 	}
@@ -180,7 +169,7 @@ func (w *explanation) blocked(v *graph.View) []Cause {
 
 // blockers returns the ends of the chains of dependents that block an owner: those that wait for no
 // dependent themselves, sorted.
-func (w *World) blockers(uid types.UID) (out []Object) {
+func (w *World) blockers(uid types.UID) (out []graph.View) {
 	met := map[types.UID]bool{uid: true}
 	todo := []types.UID{uid}
 	for len(todo) > 0 {
@@ -194,11 +183,11 @@ func (w *World) blockers(uid types.UID) (out []Object) {
 			if d.Foreground && d.Blocking > 0 {
 				todo = append(todo, d.UID)
 			} else {
-				out = append(out, objectOf(&d))
+				out = append(out, d)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Object) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, viewsByName)
 	return out
 }
 
