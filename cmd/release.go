@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/weir-dev/weir/controller/words"
@@ -66,12 +67,18 @@ It fails if anything could not be released or looked at, and names it.`,
 	return cmd
 }
 
-func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
+// check returns the controller's Deployment, and what is wrong with the flags.
+func (f *releaseFlags) check() (types.NamespacedName, error) {
 	deployment, err := pair("--stop-controller", f.stop)
 	w := wrong{err, checkNamespace("--leader-elect-namespace", f.LeaseNamespace)}
 	w.unless(f.helmRelease == "" || f.stop != "",
 		"--helm-release %s: set --stop-controller, whose Deployment says of which Helm release it is", f.helmRelease)
-	if err := errors.Join(w...); err != nil {
+	return deployment, errors.Join(w...)
+}
+
+func runRelease(ctx context.Context, f *releaseFlags, out, progress io.Writer) error {
+	deployment, err := f.check()
+	if err != nil {
 		return err
 	}
 	config, err := f.restConfig()
