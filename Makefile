@@ -269,8 +269,6 @@ verify: ## formatting, module files, generated files
 	diff -r policies/crds charts/weir/files/crds
 	diff <(cd policies && ls *.yaml | xargs sha256sum) <(cd charts/weir/files/policies && ls *.yaml | xargs sha256sum)
 	$(GO) mod tidy -diff
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir "$$dir/reference" && $(GO) run ./cmd/reference "$$dir/reference" && \
-	  diff -r "$$dir/reference" docs/reference
 
 # It is not in verify, for which the generators would have to be built.
 generated: ## that what is made of the API's types is as they are

@@ -30,7 +30,6 @@ var allowed = map[string][]string{
 	"archive/restore":  {"policies/v1beta1"},
 	"ask/undo":         {"archive/restore", "controller/kinds", "policies/v1beta1"},
 	"cmd/kubectl-weir": {"ask"},
-	"cmd/reference":    {"cmd", "ask"},
 	"controller": {"archive", "controller/undo", "controller/await", "controller/beside", "controller/brake", "controller/collect", "controller/enforce", "controller/events", "controller/follow", "controller/graph",
 		"controller/kinds", "controller/leases", "controller/namespaces", "controller/request", "internal/tools/shadow", "policies", "policies/live"},
 	"controller/beside":            {"controller/await", "controller/events", "controller/graph", "controller/kinds", "policies/v1beta1"},

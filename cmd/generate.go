@@ -1,4 +1,3 @@
 package cmd
 
-//go:generate go run ./reference ../docs/reference
-//go:generate go test -run TestThePageOfMetricsIsWhatProcessesRegister -args -rewrite
+//go:generate go test -run TestThePageOfMetricsIsWhatProcessesRegister|TestTheReferenceIsWhatHelpSays -args -rewrite

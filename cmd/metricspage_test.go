@@ -24,8 +24,8 @@ import (
 	"github.com/weir-dev/weir/webhook"
 )
 
-// rewrite has the page of metrics written (make generate), instead of compared.
-var rewrite = flag.Bool("rewrite", false, "write docs/metrics.md")
+// rewrite has the pages of metrics and commands written (make generate), instead of compared.
+var rewrite = flag.Bool("rewrite", false, "write docs/metrics.md and docs/reference")
 
 // TestThePageOfMetricsIsWhatProcessesRegister: each metric once, in order, and with help.
 func TestThePageOfMetricsIsWhatProcessesRegister(t *testing.T) {
