@@ -2,6 +2,7 @@ package graph
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -105,6 +106,26 @@ func (a Action) Same(b Action) bool {
 func sameReference(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
 		bitsOf(&a) == bitsOf(&b)
+}
+
+// String returns what is done, and why.
+func (a Action) String() string {
+	s := a.Verb.String()
+	switch a.Verb {
+	case Lookup:
+		s += " at " + a.Claim.String()
+		if a.LowPriority {
+			s += ", at low priority"
+		}
+	case Delete:
+		s += " " + strings.ToLower(string(a.Propagation))
+	case Unfinalize:
+		s += " " + a.Finalizer
+	}
+	if a.Why != "" {
+		s += ": " + a.Why
+	}
+	return s
 }
 
 // Unresolvable is why a reference cannot be resolved: what a user has to repair.

@@ -122,21 +122,7 @@ var unresolvable = map[graph.Unresolvable]string{
 
 // Decision writes all of an action that a reader wants to know.
 func Decision(a graph.Action) string {
-	s := a.Verb.String()
-	switch a.Verb {
-	case graph.Lookup:
-		s += " at " + a.Claim.String()
-		if a.LowPriority {
-			s += ", at low priority"
-		}
-	case graph.Delete:
-		s += " " + strings.ToLower(string(a.Propagation))
-	case graph.Unfinalize:
-		s += " " + a.Finalizer
-	}
-	if a.Why != "" {
-		s += ": " + a.Why
-	}
+	s := a.String()
 	switch a.Verb {
 	case graph.Release, graph.Unblock:
 		s += "; owners=" + Owners(a.Owners)
