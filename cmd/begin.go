@@ -43,7 +43,7 @@ func (f *weirFlags) begin(ctx context.Context) (*begun, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.state, err = f.policyFlags.state(ctx, b.config, f.at().Namespace, b.log)
+	b.state, err = f.state(ctx, b.config, f.at().Namespace, b.log)
 	return b, err
 }
 

@@ -15,8 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Printable returns a text in one line in which nothing moves the cursor. Characters that cannot be
@@ -58,8 +56,11 @@ func Count[N int | int32 | int64](n N, one, many string) string {
 
 // Kinds returns how many objects there are of each kind, those of which there are most first, and no
 // more than ten of them.
-func Kinds(counts map[schema.GroupResource]int) string {
-	all := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupResource) int {
+func Kinds[K interface {
+	comparable
+	fmt.Stringer
+}](counts map[K]int) string {
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
 		return cmp.Or(counts[b]-counts[a], cmp.Compare(a.String(), b.String()))
 	})
 	const most = 10

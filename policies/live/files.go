@@ -57,8 +57,9 @@ func contents(dir string) ([]file, error) {
 // parse parses files. One that is no longer valid, probably a slip of an edit, keeps its policies
 // in good, which are likely meant to hold. nowGood are the valid files, and the earlier versions of
 // those that are not.
-func parse(files []file,
-	good map[string][]policies.Source) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
+func parse(
+	files []file, good map[string][]policies.Source,
+) (sources []policies.Source, problems []policies.Problem, nowGood map[string][]policies.Source) {
 	nowGood = map[string][]policies.Source{}
 	for _, f := range files {
 		s, p := policies.Parse(f.name, f.data)

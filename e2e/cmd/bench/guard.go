@@ -44,9 +44,8 @@ func policy(name, kind, spec string) string {
 	return fmt.Sprintf("---\napiVersion: weir.dev/v1beta1\nkind: %s\nmetadata: {name: %s}\nspec: {%s}\n", kind, name, spec)
 }
 
-// startPair runs weir's webhook and its controller in a mode, with policies, and each with these
-// flags as well.
-func (b *bench) startPair(ctx context.Context, policies, mode string, flags ...string) (_ *guard, err error) {
+// startPair runs weir's webhook and its controller in a mode, with policies.
+func (b *bench) startPair(ctx context.Context, policies, mode string) (_ *guard, err error) {
 	dir, err := os.MkdirTemp(b.Dir, "policies-")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "policies.yaml"), []byte(policies), 0o644)
@@ -58,7 +57,7 @@ func (b *bench) startPair(ctx context.Context, policies, mode string, flags ...s
 	if err != nil {
 		return nil, err
 	}
-	both := append([]string{"--policy-dir", dir, "--webhook-url", fmt.Sprintf("https://localhost:%d", port)}, flags...)
+	both := []string{"--policy-dir", dir, "--webhook-url", fmt.Sprintf("https://localhost:%d", port)}
 	o := b.weirOptions("weir-webhook", b.weir, append(both,
 		"--webhook-bind-address", fmt.Sprintf("127.0.0.1:%d", port), "--shutdown-delay", "0s")...)
 	o.Command = "webhook"
