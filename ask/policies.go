@@ -25,10 +25,10 @@ func policiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies",
 		Short: "Show all policies of the cluster, those that are files, too, and what is wrong with them",
-		Long: `Show all policies of the cluster: what each does, whether it is in force, whether the API server
-asks Weir about it, and its last error. Those that are files of Weir's processes (--policy-dir)
-are in a ConfigMap that the controller writes in its namespace; whoever may write ConfigMaps
-there could change what is shown of them. The last error is of an Event.`,
+		Long: `Show all policies of the cluster: whether each is in force, whether the API server asks Weir
+about it, and its last error. Those that are files of Weir's processes (--policy-dir) are in a
+ConfigMap that the controller writes in its namespace; whoever may write ConfigMaps there could
+change what is shown of them. The last error is of an Event.`,
 		Example: `  kubectl weir policies
   kubectl weir policies -o yaml`,
 		Args: cobra.NoArgs,
