@@ -36,8 +36,9 @@ const configMaps = `
 // finalizer: for a while there is none that is let through.
 func TestFreshFinalizerHoldsEveryDelete(t *testing.T) {
 	eachMode(t, func(t *testing.T, w *fixture) {
-		w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
+		name := w.policy("DeletionPolicy", strings.ReplaceAll(configMaps, "%s", "Orphan"))
 		w.awaitFinalizerAdded("cm")
+		w.awaitCondition("DeletionPolicy", name, "Enforced", metav1.ConditionTrue) // the entry for deletes is written last
 		w.make("cm one")
 		w.removeFinalizer("one")
 		once := func() error { // without the client's own retries
