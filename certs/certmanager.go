@@ -20,11 +20,8 @@ import (
 
 var certificates = certmanagerv1.SchemeGroupVersion.WithResource("certificates")
 
-// applyEvery is how often the Certificate is applied, and tryEvery how often after a failure.
-const (
-	applyEvery = time.Minute
-	tryEvery   = 5 * time.Second
-)
+// applyEvery is how often the Certificate is applied; after a failure it is tried every checkEvery.
+const applyEvery = time.Minute
 
 // CertManagerOptions are the options of a Certificate of cert-manager.
 type CertManagerOptions struct {
@@ -69,7 +66,7 @@ func (c *certManager) Start(ctx context.Context) error {
 		return fmt.Errorf("make a client for Certificate %s/%s: %w", c.o.Namespace, c.o.Name, err)
 	}
 	c.apply(ctx, objects)
-	return followSecret(ctx, client, c.o.Namespace, c.o.SecretName, "the Certificate", checkEvery, &c.reports, c.see,
+	return followSecret(ctx, client, c.o.Namespace, c.o.SecretName, "the Certificate", &c.reports, c.see,
 		func() {
 			c.apply(ctx, objects)
 			c.take(time.Now(), material{})
@@ -105,7 +102,7 @@ func (c *certManager) apply(ctx context.Context, objects dynamic.Interface) {
 	}
 	c.due = now.Add(applyEvery)
 	if err != nil {
-		c.due = now.Add(tryEvery)
+		c.due = now.Add(checkEvery)
 		err = fmt.Errorf("apply Certificate %s/%s of cert-manager: %w", c.o.Namespace, c.o.Name, err)
 	}
 	if ctx.Err() == nil {

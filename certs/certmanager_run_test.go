@@ -160,14 +160,14 @@ func TestACertificateThatCannotBeAppliedIsToldOnce(t *testing.T) {
 			withIssuer(t, true, func(i *issuer, _ Source, _ context.CancelFunc) {
 				i.times(applyEvery-time.Millisecond, c.answer) // the next is about to be applied
 				i.times(2*time.Second, c.answer)
-				n := i.times(10*tryEvery, c.answer)
+				n := i.times(10*checkEvery, c.answer)
 				if n < 9 || n > 11 {
-					t.Errorf("tried %d times in %s, want one each %s", n, 10*tryEvery, tryEvery)
+					t.Errorf("tried %d times in %s, want one each %s", n, 10*checkEvery, checkEvery)
 				}
 				if lines := i.told(c.want); len(lines) != 1 {
 					t.Errorf("the log says %q, want one with %q", lines, c.want)
 				}
-				if n := i.times(2*tryEvery, func() *apitest.Reply {
+				if n := i.times(2*checkEvery, func() *apitest.Reply {
 					return certificate(2, "True", "")
 				}); n != 1 || len(i.told("this works again")) != 1 {
 					t.Errorf("applied %d times when it works again, and told %q", n, i.told("this works again"))

@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// reporter logs an error once for as long as it lasts: sources try again every second or two. It is
+// reporter logs an error once for as long as it lasts: sources try again every few seconds. It is
 // for one goroutine.
 type reporter struct {
 	log  logr.Logger

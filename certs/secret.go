@@ -13,11 +13,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// checkEvery is how often what is to be done is tried, and the wall clock is read: a timer does not
+// run in a suspended machine.
+const checkEvery = 5 * time.Second
+
 // followSecret passes a Secret to see whenever it changes, nil when it is gone, until ctx ends; a
 // slow see gets only the latest state. what says in messages whose Secret it is. then is called
-// after each change, and every so often.
+// after each change, and every checkEvery.
 func followSecret(ctx context.Context, client kubernetes.Interface, namespace, name, what string,
-	every time.Duration, reports *reporter, see func(*corev1.Secret), then func()) error {
+	reports *reporter, see func(*corev1.Secret), then func()) error {
 	latest, failed := make(chan *corev1.Secret, 1), make(chan error, 1)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -40,7 +44,7 @@ func followSecret(ctx context.Context, client kubernetes.Interface, namespace, n
 		return fmt.Errorf("watch Secret %s/%s: %w", namespace, name, err)
 	}
 	factory.Start(ctx.Done())
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
 		select {

@@ -26,9 +26,6 @@ const (
 	// alone is how long a process leaves it to the administering process to sign with a new CA:
 	// while that one is away, nobody tells the API server about new CAs.
 	alone = time.Hour
-
-	// checkEvery is how often the wall clock is read: a timer does not run in a suspended machine.
-	checkEvery = time.Second
 )
 
 // The entries of the Secret of Weir's own CA with the certificate that all processes serve. Its
@@ -84,7 +81,7 @@ func (s *self) Start(ctx context.Context) error {
 		return fmt.Errorf("make a client for Secret %s/%s: %w", s.o.Namespace, s.o.Name, err)
 	}
 	s.client = client
-	return followSecret(ctx, client, s.o.Namespace, s.o.Name, "the CA", checkEvery, &s.reports, s.see, func() {
+	return followSecret(ctx, client, s.o.Namespace, s.o.Name, "the CA", &s.reports, s.see, func() {
 		s.take(time.Now(), material{})
 		s.write(ctx)
 	})

@@ -290,7 +290,7 @@ func TestACAThatCannotBeWrittenIsToldOnce(t *testing.T) {
 		}
 		h.accepts(h.bundle(s), h.served(s))
 		h.api.Intercept(nil)
-		<-time.After(2 * time.Second)
+		<-time.After(checkEvery)
 		synctest.Wait()
 		if lines := h.told("this works again: " + what); len(lines) != 1 {
 			t.Errorf("the log says %q", lines)

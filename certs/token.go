@@ -85,7 +85,7 @@ func (t *Token) Start(ctx context.Context) error {
 		}
 	}
 	keep()
-	return followSecret(ctx, client, t.o.Namespace, t.o.Name, "the webhook's token", tryEvery, &t.reports, t.see, keep)
+	return followSecret(ctx, client, t.o.Namespace, t.o.Name, "the webhook's token", &t.reports, t.see, keep)
 }
 
 // make makes the Secret. It gets another token than a lost one, since that may have been deleted
