@@ -17,10 +17,7 @@ import (
 
 // patience is how long a test waits for what should take milliseconds: the
 // machine may have other things to do.
-const (
-	patience  = 4 * time.Minute
-	pollEvery = 30 * time.Millisecond
-)
+const patience = 4 * time.Minute
 
 // until waits for something in the cluster; what says what.
 func (w *fixture) until(what string, holds func(context.Context) (bool, error)) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	pollEvery = 25 * time.Millisecond
+	pollEvery = 100 * time.Millisecond
 	// readyWithin is far more than any part needs on a machine that does
 	// something else as well; a part that fails ends, and is seen at once.
 	readyWithin = 2 * time.Minute
