@@ -14,12 +14,11 @@ const (
 	ReasonRecording = "Recording"
 )
 
-// Archive records an object that is deleted, and all that is deleted with it, in a DeletedTree,
-// always before it goes: the object stays, terminating, until that is durable. What cannot be
-// recorded is held with failurePolicy Fail, and let go with Ignore. Of several policies the one with
-// the highest priority applies. It applies where propagation applies, and to Namespaces, of which
-// nothing goes before all that is in them is recorded. It does not apply to
-// CustomResourceDefinitions.
+// Archive records an object that is deleted, and all that is deleted with it, in a DeletedTree. The
+// object stays, terminating, until the record is durable. What cannot be recorded is held with
+// failurePolicy Fail, and let go with Ignore. Of several policies the one with the highest priority
+// applies. It applies where propagation applies, and to Namespaces: nothing in one is deleted
+// before everything in it is recorded. It does not apply to CustomResourceDefinitions.
 type Archive struct {
 	// retentionSeconds is for how long the tree is kept, between a minute and a year.
 	//

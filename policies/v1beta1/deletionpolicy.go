@@ -5,9 +5,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // DeletionPolicy says how the objects that it matches may be deleted, and how the deletion is
 // carried out.
 //
-// If several policies match, what refuses or holds applies of each: protection, and brake, of which
-// the lowest limit is reached first. Of what there can be one, the whole of propagation, that of the
-// policy with the highest priority applies, and among equals of the first by name.
+// If several policies match an object, the protection and the brake of each of them apply. Only one
+// propagation applies: that of the policy with the highest priority, or among equals, that of the
+// first by name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -97,8 +97,8 @@ type DeletionPolicySpec struct {
 	// does not answer, the policy is broken, or a condition fails. Ignore lets it pass, Fail
 	// refuses it. Fail does not hold in Weir's own namespace, nor in kube-system and
 	// kube-node-lease unless namespaceSelector selects these by kubernetes.io/metadata.name.
-	// Creates and updates never depend on it, but for updates that guardSelection or
-	// propagation.annotation is about.
+	// Creates and updates do not depend on it, except the updates that guardSelection or
+	// propagation.annotation judges.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
@@ -152,10 +152,11 @@ type Propagation struct {
 	// +listType=atomic
 	Dependents []DependentRule `json:"dependents,omitempty"`
 
-	// annotation Allow has objects say how they are deleted: the annotation weir.dev/propagation is
-	// Background, Foreground or Orphan, and takes the place of default; a delete that asks for
-	// another is refused. Who changes it has to be allowed to delete the object. What allowed does
-	// not contain counts for nothing. Ignore does not read it.
+	// annotation says whether an object can choose how it is deleted. With Allow, its annotation
+	// weir.dev/propagation (Background, Foreground or Orphan) replaces default, and a delete that
+	// asks for another propagation is refused. Only users who may delete the object can change the
+	// annotation. A value that allowed does not contain has no effect. With Ignore, the annotation
+	// is not read.
 	//
 	// +optional
 	// +kubebuilder:default=Ignore
@@ -281,9 +282,10 @@ type Protection struct {
 
 	// confirmation Required refuses a delete unless the object has the annotation
 	// weir.dev/confirm-delete with its own uid, written while Weir's webhook saw who did.
-	// SecondPerson also refuses who has confirmed it, and what a service account has confirmed; and
-	// a collector, but for one that empties a namespace. With maxDependents, only deletes of more
-	// objects than that need it. Left out, it is None.
+	// SecondPerson also refuses a delete by the user who confirmed it, a confirmation by a service
+	// account, and a delete by a collector, except by one that empties a namespace. With
+	// maxDependents, only deletes of more objects than that need a confirmation. Left out, it is
+	// None.
 	//
 	// +optional
 	Confirmation Confirmation `json:"confirmation,omitempty"`

@@ -2,14 +2,14 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HeldCollection is what Weir does not delete before a person has decided: garbage by inference, of
-// more than a limit, named as its owners' kind ("widgets.example.com"); or what a DeletionPolicy's
-// brake holds, named "requested." and the kind of the deleted objects. It goes away by itself when
-// nothing is held any more.
+// HeldCollection is a set of objects that Weir does not delete until a person decides. Either Weir
+// infers that they are garbage, and they exceed a limit: its name is the kind of their owners
+// ("widgets.example.com"). Or a DeletionPolicy's brake holds them: its name is "requested." and the
+// kind of the deleted objects. It goes away by itself when nothing is held any more.
 //
-// Weir writes the status, a person the spec, which has nothing but the decision: whoever may update
-// HeldCollections decides. Weir ignores a HeldCollection without status that it did not create. If
-// one is deleted while something is held, Weir creates it again.
+// Weir writes the status. The spec is a person's decision: whoever may update HeldCollections can
+// decide. Weir ignores a HeldCollection without status that it did not create. If one is deleted
+// while something is held, Weir creates it again.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,8 +44,9 @@ type HeldCollection struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.decision) || has(self.digest)",message="a decision needs a digest: copy it from the status"
 type HeldCollectionSpec struct {
-	// decision is Proceed to have deleted what has the digest, or Discard to keep it: of the cause
-	// Inferred, its references to owners that are gone are taken off. Left out, everything stays held.
+	// decision is Proceed, which deletes the objects that digest identifies, or Discard, which
+	// keeps them. For the cause Inferred, Discard also removes their references to owners that are
+	// gone. Left out, everything stays held.
 	//
 	// +optional
 	Decision HeldDecision `json:"decision,omitempty"`

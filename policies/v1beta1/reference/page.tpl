@@ -12,8 +12,8 @@ what each is for, with examples. `kubectl explain` has the bounds of each field,
 
 ## If several policies match
 
-What refuses or holds applies of each. Of what there can be one, that of the policy with the highest
-`priority` applies, and among equals of the first by name.
+Each policy's protection, brake and rules apply. Where only one can apply, it is that of the policy
+with the highest `priority`, or among equals, that of the first by name.
 
 | part | of several |
 |---|---|
