@@ -14,9 +14,9 @@ import (
 	"github.com/weir-dev/weir/e2e/weir"
 )
 
-// TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt: in the reference it
-// holds all (RB 11.31).
-func TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt(t *testing.T) {
+// TestBrokenAPIThatMayHoldContentHoldsNamespaces: as in the reference, and the condition names the
+// kind (RB 11.31).
+func TestBrokenAPIThatMayHoldContentHoldsNamespaces(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
 	g := w.newGadgets("get", "list", "watch", "delete", "patch")
@@ -26,27 +26,49 @@ func TestBrokenAPIHoldsOnlyTheNamespacesThatHaveSomethingInIt(t *testing.T) {
 	w.awaitMetrics("the gadget is seen", func(m weir.Metrics) bool {
 		return m.Sum("weir_graph_objects", "resource", "gadgets", "group", aggregated) == 1
 	})
+	w.stopped(g)
+
+	elsewhere := w.beside()
+	elsewhere.make("cm settings")
+	const waits = "WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for gadgets." + aggregated + ", which cannot be listed: …"
+	empty, full := elsewhere.drop(), inside.drop()
+	elsewhere.awaitConditions(waits)
+	inside.awaitConditions(waits)
+	elsewhere.awaitGone("settings")
+	g.start()
+	elsewhere.awaitDropped(empty)
+	inside.awaitDropped(full)
+	if g.has("gadget") {
+		t.Error("the namespace went, and left the gadget behind")
+	}
+	w.storedVersionIsRemoved()
+}
+
+// TestBrokenAPIWhoseObjectsCannotBeDeletedHoldsNothing: such as one of metrics, which in the
+// reference holds every namespace (RB 11.31).
+func TestBrokenAPIWhoseObjectsCannotBeDeletedHoldsNothing(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	g := w.newGadgets("get", "list")
+	w.until("the API is served", func(ctx context.Context) (bool, error) {
+		_, err := w.dynamic.Resource(w.kinds["gadget"].gvr()).List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+	w.startWeir()
+	w.stopped(g)
+	other := w.beside()
+	other.make("cm settings")
+	other.awaitDropped(other.drop())
+}
+
+// stopped breaks the API of gadgets, and returns when the API server says so.
+func (w *fixture) stopped(g *gadgets) {
+	w.Helper()
 	g.stop()
 	w.until("the API is down", func(ctx context.Context) (bool, error) {
 		_, err := w.dynamic.Resource(w.kinds["gadget"].gvr()).List(ctx, metav1.ListOptions{})
 		return err != nil, nil
 	})
-
-	elsewhere := w.beside()
-	elsewhere.make("cm settings")
-	elsewhere.awaitDropped(elsewhere.drop())
-
-	uid := inside.drop()
-	inside.awaitConditions(
-		"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: gadgets."+aggregated+" has 1 resource instances",
-		"WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for 1 gadgets."+aggregated+": …",
-	)
-	g.start()
-	inside.awaitDropped(uid)
-	if g.has("gadget") {
-		t.Error("the namespace went, and left the gadget behind")
-	}
-	w.storedVersionIsRemoved()
 }
 
 // storedVersionIsRemoved has a kind whose lists fail, since nobody migrated what is stored: only the
@@ -71,7 +93,7 @@ func (w *fixture) storedVersionIsRemoved() {
 	})
 	uid := inside.drop()
 	elsewhere.awaitDropped(elsewhere.drop())
-	inside.awaitConditions("NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: " + crd.Name + " has 1 resource instances")
+	inside.awaitConditions("WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for " + crd.Name + ", which cannot be listed: …")
 	w.mustKubectl("patch", "crd", crd.Name, "--type=json", `-p=[{"op":"add","path":"/spec/versions/-","value":{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}}]`)
 	inside.awaitDropped(uid)
 }

@@ -176,7 +176,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("HTTP status %d: %.300s", e.Code, e.Body)
+	return fmt.Sprintf("HTTP status %d: %.1000s", e.Code, e.Body)
 }
 
 func (p *Process) get(ctx context.Context, url, token string) (string, error) {
