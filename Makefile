@@ -107,7 +107,7 @@ ifneq ($(RING),)
 endif
 
 # A whole control plane is built once, some minutes. Certificates wait for minutes that an API server counts, so their tests run beside the others.
-# Some fifteen control planes share the machine: each of their parts does its work on one processor with a sixth less of it.
+# Some fifteen control planes share the machine. With one processor each, their parts spend less time on scheduling themselves.
 E2E = WEIR=$(CURDIR)/bin/weir-e2e WEIR_RACE=$(CURDIR)/bin/weir-race KUBECTL_WEIR=$(CURDIR)/bin/kubectl-weir $(GO) test $(TAGS) -exec 'env GOMAXPROCS=1' -v -count=1
 e2e: ## end-to-end tests on a real control plane, which is built first (some minutes, once): RING=full
 	cd e2e && $(GO) run ./cmd/plane build etcd kube-apiserver kube-controller-manager kube-scheduler kwok etcdutl kubectl >/dev/null

@@ -30,7 +30,7 @@ func TestBrokenAPIThatMayHoldContentHoldsNamespaces(t *testing.T) {
 
 	elsewhere := w.beside()
 	elsewhere.make("cm settings")
-	const waits = "WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for gadgets." + aggregated + ", which cannot be listed: …"
+	waits := waitsUnlisted("gadgets." + aggregated)
 	empty, full := elsewhere.drop(), inside.drop()
 	elsewhere.awaitConditions(waits)
 	inside.awaitConditions(waits)
@@ -59,6 +59,11 @@ func TestBrokenAPIWhoseObjectsCannotBeDeletedHoldsNothing(t *testing.T) {
 	other := w.beside()
 	other.make("cm settings")
 	other.awaitDropped(other.drop())
+}
+
+// waitsUnlisted is the condition of a namespace that waits for a kind whose lists fail.
+func waitsUnlisted(kind string) string {
+	return "WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for " + kind + ", which cannot be listed: …"
 }
 
 // stopped breaks the API of gadgets, and returns when the API server says so.
@@ -93,7 +98,7 @@ func (w *fixture) storedVersionIsRemoved() {
 	})
 	uid := inside.drop()
 	elsewhere.awaitDropped(elsewhere.drop())
-	inside.awaitConditions("WeirDraining=True Waiting: wave 2 of 2 (rest): waiting for " + crd.Name + ", which cannot be listed: …")
+	inside.awaitConditions(waitsUnlisted(crd.Name))
 	w.mustKubectl("patch", "crd", crd.Name, "--type=json", `-p=[{"op":"add","path":"/spec/versions/-","value":{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}}]`)
 	inside.awaitDropped(uid)
 }
