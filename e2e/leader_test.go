@@ -16,14 +16,13 @@ import (
 func TestOneOfTwoWorksAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, plane.Options{})
-	const lease = 5 * time.Second
+	const lease = 15 * time.Second // the default: a leader that cannot renew a shorter one under load ends
 	users := []string{"first", "second"}
 	var replicas []*weir.Process
 	for _, user := range users {
 		kubeconfig := w.kubeconfigOf(user)
 		replicas = append(replicas, w.runWeir(weir.Options{
 			Name: user, Kubeconfig: kubeconfig, LeaderElect: true,
-			Flags: []string{"--leader-elect-lease-duration", lease.String()},
 		}))
 		w.weir = replicas[0]
 		w.settle() // it leads, before there is another
