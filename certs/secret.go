@@ -19,7 +19,7 @@ const checkEvery = 5 * time.Second
 
 // followSecret passes a Secret to see whenever it changes, nil when it is gone, until ctx ends; a
 // slow see gets only the latest state. what says in messages whose Secret it is. then is called
-// after each change, and every checkEvery.
+// when it is known whether there is a Secret, after each change, and every checkEvery.
 func followSecret(ctx context.Context, client kubernetes.Interface, namespace, name, what string,
 	reports *reporter, see func(*corev1.Secret), then func()) error {
 	latest, failed := make(chan *corev1.Secret, 1), make(chan error, 1)
@@ -36,14 +36,16 @@ func followSecret(ctx context.Context, client kubernetes.Interface, namespace, n
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		replace(failed, err)
 	})
+	var handler cache.ResourceEventHandlerRegistration
 	if err == nil { // one goroutine of the informer's calls these, in order
-		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: found,
+		handler, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: found,
 			UpdateFunc: func(_, o any) { found(o) }, DeleteFunc: func(any) { replace(latest, nil) }})
 	}
 	if err != nil {
 		return fmt.Errorf("watch Secret %s/%s: %w", namespace, name, err)
 	}
 	factory.Start(ctx.Done())
+	known := handler.HasSyncedChecker().Done()
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
@@ -55,6 +57,8 @@ func followSecret(ctx context.Context, client kubernetes.Interface, namespace, n
 			see(s)
 		case err := <-failed:
 			reports.report("watch the Secret of "+what, err)
+		case <-known:
+			known = nil
 		case <-ticker.C:
 		}
 		then()

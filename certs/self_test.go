@@ -152,7 +152,7 @@ func TestProcessesThatStartAtOnceUseOneCA(t *testing.T) {
 		a, _ := h.begin(administers)
 		b, _ := h.begin()
 		writes, _ := h.begin(administers)
-		<-time.After(5 * time.Second)
+		<-time.After(checkEvery / 2) // the first installation waits for no turn
 		synctest.Wait()
 		cas := h.bundle(a)
 		for _, other := range []*self{b, writes} {
