@@ -213,6 +213,9 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 			"/stamp":   {true, false}, // nothing waits for the finalizer
 			"/warn":    {false, false},
 		} {
+			if name == "decoded" && path != "/delete" { // only the handler's answer depends on the path
+				continue
+			}
 			at := path
 			if path == "/warn" {
 				at = "/delete"
@@ -237,7 +240,7 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 // failurePolicy would decide.
 func TestAnswerToALargeReviewArrives(t *testing.T) {
 	s := listening(t, newIntake(refusing), yes)
-	for i := range 10 {
+	for i := range 3 {
 		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, padded(2*mostBody)) //nolint:noctx // it is local
 		if err != nil {
 			t.Fatalf("review %d: %v", i, err)
@@ -276,8 +279,7 @@ func TestBodyLimit(t *testing.T) {
 		code int
 		text string
 	}{
-		"one byte less": {padded(mostBody - 1), 200, ""},
-		"the most":      {padded(mostBody), 200, ""},
+		"the most": {padded(mostBody), 200, ""},
 		"without end": {io.MultiReader(padded(mostBody), iotest.ErrReader(errors.New("the limit was read past"))), 400,
 			"read the review: the limit was read past\n"},
 	} {
