@@ -12,9 +12,10 @@
 // optional !block or !unblock (false, spelled out) and *controller.
 //
 // What needs no more than objects, commands and what is there then is a script in
-// testdata. It has a line that says where it is played (in each mode, in replace
-// or in companion mode; without it, in the cluster that tests share), and claims, each of which
-// begins with ## and has a namespace of its own. A command is a line, and what it
+// testdata. It has a line that says where it is played: in each mode, in replace or
+// in companion mode, or in either mode, which is both in the full ring only; without it, in the
+// cluster that tests share. Below it are claims, each of which begins with ## and has a namespace
+// of its own. A command is a line, and what it
 // is about are the lines below it, indented. Commands do something:
 //
 //	make OBJECTS                    elsewhere COMMAND (in another namespace)

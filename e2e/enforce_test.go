@@ -59,21 +59,28 @@ func stopEnforced() {
 }
 
 // eachMode runs a test in both modes, at the same time.
-func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) { eachModeIn(t, newEnforced, f) }
+func eachMode(t *testing.T, f func(t *testing.T, w *fixture)) {
+	inModes(t, []mode{replace, companion}, newEnforced, f)
+}
 
 // eachModeAlone is eachMode in clusters of their own, for tests that would hold up those beside
 // them, or break their work.
 func eachModeAlone(t *testing.T, f func(t *testing.T, w *fixture)) {
-	eachModeIn(t, func(t *testing.T, m mode) *fixture {
-		w, _ := newPaired(t, m, planeOf(m))
-		return w
-	}, f)
+	inModes(t, []mode{replace, companion}, newAlone, f)
 }
 
-// eachModeIn is eachMode in the fixtures that are made for it.
-func eachModeIn(t *testing.T, made func(*testing.T, mode) *fixture, f func(t *testing.T, w *fixture)) {
+// newAlone is a fixture in a cluster of its own in which weir runs in a mode.
+func newAlone(t *testing.T, m mode) *fixture {
+	w, _ := newPaired(t, m, planeOf(m))
+	return w
+}
+
+// inModes runs a test in these modes, in the fixtures that are made for it.
+func inModes(
+	t *testing.T, modes []mode, made func(*testing.T, mode) *fixture, f func(t *testing.T, w *fixture),
+) {
 	t.Parallel()
-	for m := range enforced {
+	for _, m := range modes {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
 			f(t, made(t, m))

@@ -44,11 +44,11 @@ func playScripts(t *testing.T, policies bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		modes, claims := readScript(string(text))
-		if policies != (len(modes) > 0) {
+		where, claims := readScript(string(text))
+		if policies != (where != "") {
 			continue
 		}
-		for _, c := range claims {
+		for i, c := range claims {
 			name := strings.TrimSuffix(filepath.Base(file), ".txt") + "/" + c.says
 			if !policies {
 				t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func playScripts(t *testing.T, policies bool) {
 					c.play(newFixture(t), file)
 				})
 			}
-			for _, m := range modes {
+			for _, m := range modesOf(where, i) {
 				t.Run(name+"/"+string(m), func(t *testing.T) {
 					t.Parallel()
 					c.play(newEnforced(t, m), file)
@@ -79,8 +79,19 @@ type step struct {
 	more []string
 }
 
-// readScript takes a script apart.
-func readScript(text string) (modes []mode, claims []claim) {
+// modesOf returns the modes in which the n-th claim of a script is played.
+func modesOf(where string, n int) []mode {
+	switch where {
+	case "in each mode":
+		return []mode{replace, companion}
+	case "in either mode":
+		return either(n)
+	}
+	return []mode{mode(strings.TrimSuffix(strings.TrimPrefix(where, "in "), " mode"))}
+}
+
+// readScript takes a script apart, and returns where it is played; empty if policies have no part.
+func readScript(text string) (where string, claims []claim) {
 	for i, line := range strings.Split(text, "\n") {
 		says, isClaim := strings.CutPrefix(line, "## ")
 		switch {
@@ -89,8 +100,7 @@ func readScript(text string) (modes []mode, claims []claim) {
 			claims = append(claims, claim{says: says})
 		case strings.HasPrefix(line, "#"):
 		case len(claims) == 0:
-			modes = map[string][]mode{"in each mode": {replace, companion}, "in replace mode": {replace},
-				"in companion mode": {companion}}[line]
+			where = line
 		case strings.HasPrefix(line, " "):
 			steps := claims[len(claims)-1].steps
 			steps[len(steps)-1].more = append(steps[len(steps)-1].more, line)
@@ -99,7 +109,7 @@ func readScript(text string) (modes []mode, claims []claim) {
 			last.steps = append(last.steps, step{line: i + 1, text: line})
 		}
 	}
-	return modes, claims
+	return where, claims
 }
 
 // player is a fixture in which a claim is played.

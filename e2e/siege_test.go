@@ -20,7 +20,7 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-var sieges = flag.Int("sieges", 150, "how many histories TestNoProtectedObjectGoesUnconfirmed plays in each mode")
+var sieges = flag.Int("sieges", histories, "how many histories TestNoProtectedObjectGoesUnconfirmed plays in each mode")
 
 // siege is one history: three clients who may edit, and whose deletes nobody refuses, do what comes
 // to their minds with two owners and three protected Secrets of theirs. They never delete a Secret,

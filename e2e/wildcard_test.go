@@ -21,7 +21,7 @@ const everything = `
 
 // TestPoliciesAboutEverythingLeaveTheClusterAtWork: a '*' in every kind of policy.
 func TestPoliciesAboutEverythingLeaveTheClusterAtWork(t *testing.T) {
-	eachModeAlone(t, func(_ *testing.T, w *fixture) {
+	inModes(t, either(1), newAlone, func(_ *testing.T, w *fixture) {
 		w.policyNamed("DeletionPolicy", "all", everything+"\n  propagation: {default: Foreground}")
 		// Of Fail more must not come than of Ignore, as long as Weir answers; and when it does not,
 		// what the last step shows.
