@@ -79,9 +79,11 @@ type step struct {
 	more []string
 }
 
-// modesOf returns the modes in which the n-th claim of a script is played.
+// modesOf returns the modes in which the n-th claim of a script is played; none without policies.
 func modesOf(where string, n int) []mode {
 	switch where {
+	case "":
+		return nil
 	case "in each mode":
 		return []mode{replace, companion}
 	case "in either mode":
