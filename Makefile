@@ -99,8 +99,8 @@ measure: ## how long the tests take on this machine, which should do nothing els
 PURE = $(shell $(GO) list -f '{{.ImportPath}} {{join .Imports " "}}' ./... | grep -vE ' (sync|sync/atomic|context|net/http)( |$$)' | cut -d' ' -f1)
 unit: ## unit tests, scripts, model and a bounded simulation, with the race detector where there may be races: RING=full
 	@test -n "$(RACE)" || echo 'Without the race detector: there is no C compiler.'
-	$(GO) test $(TAGS) -timeout 30m $(PURE)
-	$(RACING) test $(RACE) $(TAGS) -timeout 30m $(filter-out $(PURE),$(shell $(GO) list ./...))
+	$(GO) test $(TAGS) -ldflags=-w -timeout 30m $(PURE)
+	$(RACING) test $(RACE) $(TAGS) -ldflags=-w -timeout 30m $(filter-out $(PURE),$(shell $(GO) list ./...))
 ifneq ($(RING),)
 	cd e2e/cmd/release && $(GO) test ./...
 	cd weirtest && $(GO) test ./...

@@ -63,7 +63,7 @@ func numbered(prefix string, n int) []string {
 // TestFailingKindDoesNotSlowACascade: thousands of objects of a kind whose API, or a webhook, fails
 // come first, and the ConfigMaps behind them are deleted as if they were alone.
 func TestFailingKindDoesNotSlowACascade(t *testing.T) {
-	const leaves, stuck = 1000, 2000
+	const leaves, stuck = 300, 1000
 	alone := cascadeBeside(t, leaves, 0, func(*http.Request) (*http.Response, error) { return nil, nil })
 	for name, f := range map[string]fault{
 		"429 for half a minute": func(r *http.Request) (*http.Response, error) {

@@ -187,7 +187,7 @@ func TestBackFillBringsWhatExistsInLine(t *testing.T) {
 // Of very many objects those are read that a policy may be about, and what carries the finalizer
 // though none is.
 func TestBackFillReadsWhatPoliciesMayBeAbout(t *testing.T) {
-	const all, selected = 10_000, 600
+	const all, selected = 4000, 600
 	const want = 2 // pages
 	for _, unselected := range []int{0, 3, 51} {
 		t.Run(fmt.Sprint(unselected, " unselected"), func(t *testing.T) {
