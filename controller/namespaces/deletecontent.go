@@ -44,7 +44,26 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	}
 	p.Log.Info("deleted content", "namespace", p.ns.Name, "objects", d.accepted, "refused", d.refused,
 		"kinds", len(step.Kinds), "why", step.Why)
+	p.show(ctx, step)
 	return true, nil
+}
+
+// show waits a moment for the graph to see what the deletes of a step did. Most namespaces are
+// empty then, and need no other pass.
+func (p *pass) show(ctx context.Context, step drain.Step) {
+	for end := time.Now().Add(showTime); ctx.Err() == nil; <-time.After(settleTime) {
+		p.recount()
+		shown := true
+		for _, kind := range step.Kinds {
+			k := p.part(part{kind, step.Wave})
+			if shown = shown && (!k.Complete || k.Total == k.Terminating); !k.Complete && !p.split.Has(kind) {
+				k.Listed = false // it is listed again
+			}
+		}
+		if shown || time.Now().After(end) {
+			return
+		}
+	}
 }
 
 // deletes are the deletes of one step, and their refusals. The lock of the Drainer guards them.

@@ -32,7 +32,7 @@ const DefaultNamespaceSyncs = 32
 const (
 	// settleTime is how long changes of a namespace's content are gathered into one pass.
 	settleTime = 20 * time.Millisecond
-	// showTime is how long watches have to show what a namespace holds before that is asked again.
+	// showTime is how long watches have to show what a namespace holds, or what deletes did.
 	// listEvery is the least time between two live lists of kinds whose labels decide.
 	showTime  = 300 * time.Millisecond
 	listEvery = time.Second
