@@ -213,7 +213,7 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 			"/stamp":   {true, false}, // nothing waits for the finalizer
 			"/warn":    {false, false},
 		} {
-			if name == "decoded" && path != "/delete" { // only the handler's answer depends on the path
+			if name == "decoded" && path != "/delete" { // the answer depends on the path, and not on why it is too large
 				continue
 			}
 			at := path

@@ -48,8 +48,8 @@ func (p *pass) delete(ctx context.Context, step drain.Step) (same bool, err erro
 	return true, nil
 }
 
-// show waits a moment for the graph to see what the deletes of a step did. Most namespaces are
-// empty then, and need no other pass.
+// show waits a moment for the graph to see what the deletes of a step did. The next pass would come
+// too early to see that, and have to wait for a later one (`make bench`, 100 namespaces).
 func (p *pass) show(ctx context.Context, step drain.Step) {
 	for end := time.Now().Add(showTime); ctx.Err() == nil; <-time.After(settleTime) {
 		p.recount()
