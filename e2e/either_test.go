@@ -7,4 +7,4 @@ package e2e
 func either(n int) []mode { return []mode{[]mode{replace, companion}[n%2]} }
 
 // histories is how many a siege plays in each mode.
-const histories = 60
+const histories = 30

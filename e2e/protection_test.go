@@ -33,13 +33,16 @@ func (w *fixture) mustRefuse(says []string, args ...string) {
 	w.mustSay(w.mustAsk(append([]string{"plan"}, args...)...), append(says, "a policy refuses the delete: ")...)
 }
 
+// notKnown is in each refusal of which Weir cannot say yet what it would refuse.
+const notKnown = "not know"
+
 // kubectlOnceKnown is kubectl, asked again while Weir refuses because a kind was defined a moment
 // ago, by another test, and may have dependents.
 func (w *fixture) kubectlOnceKnown(args ...string) (out string, err error) {
 	w.Helper()
 	w.until("it is known what kubectl "+strings.Join(args, " ")+" would do", func(context.Context) (bool, error) {
 		out, err = w.kubectl(args...)
-		return err == nil || !strings.Contains(out, "not known yet"), nil
+		return err == nil || !strings.Contains(out, notKnown), nil
 	})
 	return out, err
 }
@@ -153,7 +156,7 @@ func TestDeleteIsConfirmedForWhatThePlanShows(t *testing.T) {
 			if err == nil {
 				return false, errors.New("it is let through")
 			}
-			if strings.Contains(out, "it is not known yet") {
+			if strings.Contains(out, notKnown) {
 				return false, nil // a kind was defined a moment ago, and may have dependents
 			}
 			w.mustSay(out, "2 objects would also be deleted", "it was confirmed for other objects than would be deleted now")
