@@ -55,49 +55,6 @@ func TestReplaceModeWaitsWhileAnotherCollectorWorks(t *testing.T) {
 	w.awaitMetrics("no other collector works", func(m weir.Metrics) bool { return m.Sum("weir_other_collector", "of", "garbage") == 0 })
 }
 
-// TestReplaceModeEndsWhenAnotherCollectorBegins: as after an upgrade of the control plane that
-// wrote the flags again.
-func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{})
-	w.startWeir()
-	w.make(`
-		cm boss
-		cm leaf  owners=(boss)
-	`)
-	w.delete("boss", background)
-	w.awaitGone("boss", "leaf")
-	canary := w.canary()
-	system := *w
-	system.namespace = metav1.NamespaceSystem
-	w.mustSay(system.mustAsk("orphans"), "No object in the namespace kube-system")
-
-	// It bears on nothing, and comes again when a user deletes it or makes it useless.
-	configs := w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	again := func(what string) {
-		t.Helper()
-		w.until("there is another canary where one was "+what, func(context.Context) (bool, error) { return w.canary().UID != canary.UID, nil })
-		canary = w.canary()
-	}
-	if _, err := configs.Patch(t.Context(), collectorCanary, "application/merge-patch+json",
-		[]byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	again("changed")
-	if err := configs.Delete(t.Context(), collectorCanary, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	again("deleted")
-
-	if err := w.plane.StartController(t.Context(), plane.CollectorOnly); err != nil {
-		t.Fatal(err)
-	}
-	w.mustEndBesideAnother(w.weir)
-	if text, err := w.weir.Output(); err != nil || !strings.Contains(text, "another garbage collector works in this cluster") {
-		t.Errorf("it did not say why (%v); its log ends with\n%s", err, w.weir.Tail(5))
-	}
-}
-
 // upEndsAtOnce: weir up ends beside another collector, and works beside it when it is told to.
 func (w *fixture) upEndsAtOnce() {
 	w.Helper()
@@ -175,4 +132,16 @@ func (w *fixture) awaitMetricsIn(d time.Duration, what string, holds func(weir.M
 	}); err != nil {
 		w.Fatalf("wait until %s: %v", what, err)
 	}
+}
+
+// awaitMetrics waits until weir's metrics are as they should be.
+func (w *fixture) awaitMetrics(what string, holds func(weir.Metrics) bool) {
+	w.Helper()
+	w.until(what, func(ctx context.Context) (bool, error) {
+		m, err := w.weir.Metrics(ctx)
+		if err != nil {
+			return false, w.weir.Ended() // one that is busy answers late
+		}
+		return holds(m), nil
+	})
 }

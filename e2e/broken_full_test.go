@@ -3,11 +3,14 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/e2e/plane"
+	"github.com/weir-dev/weir/e2e/weir"
 )
 
 // TestNewKindBesideABrokenOneIsWatched: in the reference one that cannot be mapped
@@ -35,4 +38,42 @@ func TestNewKindBesideABrokenOneIsWatched(t *testing.T) {
 		w.delete(short+"-boss", background)
 		w.awaitGone(short+"-leaf", short+"-of-leaf")
 	}
+}
+
+// TestAggregatedAPIThatHangsIsSlow: its discovery answers, and nothing else ever
+// does. Dependents may be about to arrive: for five minutes foreground deletion
+// waits for them too.
+func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{})
+	w.startWeir()
+	w.aggregate(w.serveHanging())
+	w.awaitMetrics("the kind that hangs is slow", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "slow") == 1 })
+	if err := w.weir.Ready(t.Context()); err != nil {
+		t.Errorf("it is not ready: %v", err)
+	}
+	w.make(`
+		cm boss
+		cm leaf       owners=(boss)
+		cm foreground
+		cm of-fg      owners=(foreground!block)
+		cm orphan
+		cm of-orphan  owners=(orphan)
+	`)
+	w.delete("boss", background)
+	w.delete("foreground", foreground)
+	w.delete("orphan", orphan)
+	w.awaitGone("boss", "leaf", "of-fg")
+	w.awaitOwners("of-orphan", "")
+	for _, name := range []string{"foreground", "orphan"} {
+		if e := w.awaitEvent(name, "DeletionHeld"); !strings.Contains(e.Message, "gadgets."+aggregated) {
+			t.Errorf("the Event on %s does not say what it waits for: %s", name, e.Message)
+		}
+	}
+	w.mustBeThere("foreground", "orphan", "of-orphan")
+	if err := w.dynamic.Resource(apiServices).Delete(t.Context(), "v1."+aggregated, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone("foreground", "orphan")
+	w.mustStay("of-orphan")
 }

@@ -1,7 +1,8 @@
+//go:build full
+
 package e2e
 
 import (
-	"context"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -65,16 +66,4 @@ func (w *fixture) watches(resource string) float64 {
 		w.Fatal(err)
 	}
 	return m.Sum("apiserver_longrunning_requests", "verb", "WATCH", "resource", resource)
-}
-
-// awaitMetrics waits until weir's metrics are as they should be.
-func (w *fixture) awaitMetrics(what string, holds func(weir.Metrics) bool) {
-	w.Helper()
-	w.until(what, func(ctx context.Context) (bool, error) {
-		m, err := w.weir.Metrics(ctx)
-		if err != nil {
-			return false, w.weir.Ended() // one that is busy answers late
-		}
-		return holds(m), nil
-	})
 }
