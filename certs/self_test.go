@@ -303,12 +303,15 @@ func TestACAThatCannotBeWrittenIsToldOnce(t *testing.T) {
 }
 
 // TestCertificatesOfAnotherSourceAreTrustedOn: they are switched to Weir's own CA, and the
-// webhook's pods are replaced after the controller.
+// webhook's pods are replaced after the controller. Weir's own CA is replaced meanwhile, and for
+// most of the day the machine is suspended: only the clock goes on.
 func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 	inHousehold(t, func(h *household) {
 		began, was := time.Now(), makeCA(time.Now(), 100*time.Hour)
 		h.written = was.pem
-		admin, _ := h.begin(administers)
+		admin, suspend := h.begin(administers, func(o *SelfOptions) {
+			o.CADuration, o.LeafDuration = caLasts/10, leafLasts/10
+		})
 		if _, err := admin.Bundle(); err == nil {
 			t.Error("there is a bundle before there is a CA of Weir's")
 		}
@@ -320,6 +323,13 @@ func TestCertificatesOfAnotherSourceAreTrustedOn(t *testing.T) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		h.accepts(cas, h.served(admin))
+		<-time.After(caLasts / 10)
+		suspend()
+		if now := h.bundle(admin); now[0].Equal(cas[0]) || !slices.ContainsFunc(now, was.cert.Equal) {
+			t.Error("Weir's CA is not replaced, or the other is not trusted any more")
+		}
+		<-time.After(unseenLeaf - time.Minute - time.Since(began))
+		go func() { _ = admin.Start(h.Context()) }()
 
 		for slices.ContainsFunc(h.bundle(admin), was.cert.Equal) && time.Since(began) < 2*unseenLeaf {
 			<-admin.Changed()
