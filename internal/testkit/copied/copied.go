@@ -3,6 +3,7 @@
 package copied
 
 import (
+	"bytes"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -18,7 +19,7 @@ func Of[T any](v *T) *T {
 
 // deepen replaces what a value leads to by copies. The value itself is a copy, and can be set.
 func deepen(v reflect.Value) {
-	if plain(v.Type()) {
+	if plain(v.Type()) || empty(v) {
 		return
 	}
 	switch v.Kind() {
@@ -58,6 +59,13 @@ func deepen(v reflect.Value) {
 			v.Set(all)
 		}
 	}
+}
+
+// empty reports whether a value is zero and so leads to nothing, as most places of a graph's slabs.
+// It reads the memory: IsZero goes through the fields, one by one.
+func empty(v reflect.Value) bool {
+	memory := unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
+	return bytes.Count(memory, []byte{0}) == len(memory)
 }
 
 func addressable(v reflect.Value) reflect.Value {
