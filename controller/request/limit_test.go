@@ -47,30 +47,39 @@ func (l *Limiter) answered(t *testing.T, kind schema.GroupResource, a answer) {
 	l.release(p, a.verdict, a.latency, a.retryAfter)
 }
 
-// run sends n requests about a kind through a limiter from as many clients as it lets through, each
-// answered like a, and returns the most that were under way at once.
+// run sends n requests about a kind through a limiter from twice as many clients as it lets through,
+// each answered like a, and returns the most that were under way at once.
 func run(l *Limiter, kind schema.GroupResource, n int, a answer) int {
 	most, under := 0, 0
 	var mu sync.Mutex
-	var sent sync.WaitGroup
-	for range n {
-		sent.Go(func() {
-			p, err := l.acquire(context.Background(), kind, true)
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			under++
-			most = max(most, under)
-			mu.Unlock()
-			l.send(p, a, func() {
+	var clients sync.WaitGroup
+	for range min(n, 2*l.Places()) {
+		clients.Go(func() {
+			for {
 				mu.Lock()
-				defer mu.Unlock()
-				under--
-			})
+				n--
+				over := n < 0
+				mu.Unlock()
+				if over {
+					return
+				}
+				p, err := l.acquire(context.Background(), kind, true)
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				under++
+				most = max(most, under)
+				mu.Unlock()
+				l.send(p, a, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					under--
+				})
+			}
 		})
 	}
-	sent.Wait()
+	clients.Wait()
 	return most
 }
 
