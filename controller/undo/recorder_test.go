@@ -24,7 +24,7 @@ import (
 // archiving is a policy that records ConfigMaps.
 func archiving(more string) string {
 	return "{apiVersion: weir.dev/v1beta1, kind: DeletionPolicy, metadata: {name: undo, generation: 1}, spec: " +
-		"{match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, archive: {retentionSeconds: 3600}" + more + "}}"
+		"{match: {resources: [{apiGroups: [''], resources: [configmaps]}]}, archive: {retentionSeconds: 900}" + more + "}}"
 }
 
 func configMap(name, more string) string {
@@ -116,7 +116,7 @@ func TestWhatIsDeletedIsRecordedBeforeItGoes(t *testing.T) {
 		if !c.Options.Companion {
 			c.MustBeGone("pods/shop/p", "pods/shop/q")
 		}
-		c.Pass(2 * time.Hour)
+		c.Pass(20 * time.Minute)
 		if got := kept(c); len(got) > 0 {
 			c.Errorf("kept after its time: %q", got)
 		}

@@ -15,7 +15,7 @@ import (
 // retaining is a policy that records ConfigMaps, and retains the volumes of the claims that go with
 // them.
 func retaining(more string) string {
-	return strings.Replace(archiving(more), "retentionSeconds: 3600", "retentionSeconds: 3600, volumes: Retain", 1)
+	return strings.Replace(archiving(more), "retentionSeconds: 900", "retentionSeconds: 900, volumes: Retain", 1)
 }
 
 // claimed makes ConfigMap a own a claim, and a volume that refers to a claim by its uid.
@@ -84,7 +84,7 @@ func TestVolumesStayAsLongAsTheirTree(t *testing.T) {
 					c.API.Remove("deletedtrees.weir.dev/" + trees[0].Name)
 					c.Start()
 				}
-				c.Pass(2 * time.Hour)
+				c.Pass(20 * time.Minute)
 				if got := volume(c); !strings.HasPrefix(got, of.after) || got == stays {
 					t.Errorf("after its time the volume is %q, want %q", got, of.after)
 				}
