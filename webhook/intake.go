@@ -46,13 +46,15 @@ var (
 // intake bounds the memory of reviews.
 type intake struct {
 	free               *semaphore.Weighted
+	most               int64 // bytes of a review
 	bodyTime, roomTime time.Duration
 	// refuses reports whether policies of a part refuse anything.
 	refuses func(policies.Part) bool
 }
 
 func newIntake(refuses func(policies.Part) bool) *intake {
-	return &intake{free: semaphore.NewWeighted(mostRoom), bodyTime: bodyTime, roomTime: roomTime, refuses: refuses}
+	return &intake{free: semaphore.NewWeighted(mostRoom), most: mostBody, bodyTime: bodyTime, roomTime: roomTime,
+		refuses: refuses}
 }
 
 // take reads a review, or as much of it as there is room for. The caller has to release the room
@@ -67,8 +69,8 @@ func (in *intake) take(w http.ResponseWriter, r *http.Request) (body []byte, roo
 		body, err = in.read(w, r)
 		return body, room, err
 	}
-	if size < 0 || size > mostBody { // without a length it counts as the largest
-		size = mostBody
+	if size < 0 || size > in.most { // without a length it counts as the largest
+		size = in.most
 	}
 	if !in.spare(size) {
 		return nil, 0, errTooMany
@@ -106,12 +108,12 @@ func (in *intake) spare(room int64) bool {
 func (in *intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	readUntil(w, time.Now().Add(in.bodyTime))
 	var body bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= mostBody {
+	if n := r.ContentLength; n > 0 && n <= in.most {
 		body.Grow(int(n) + bytes.MinRead) // ReadFrom reads until io.EOF
 	}
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, in.most))
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
-		return body.Bytes(), fmt.Errorf("%w: it has more than %d bytes", errTooLarge, mostBody)
+		return body.Bytes(), fmt.Errorf("%w: it has more than %d bytes", errTooLarge, in.most)
 	}
 	if err != nil { // the deadline stays, since the server waits for the rest
 		return nil, fmt.Errorf("read the review: %w", err)

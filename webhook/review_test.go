@@ -200,7 +200,7 @@ func TestWellFormedReviewsPass(t *testing.T) {
 // refuses, whatever its failurePolicy.
 func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 	large := map[string]func() io.Reader{
-		"as it comes": func() io.Reader { return padded(mostBody + 1) },
+		"as it comes": func() io.Reader { return padded(fewBytes + 1) },
 		"decoded": func() io.Reader {
 			return strings.NewReader(request(aDelete + `,"weather":[` + strings.Repeat(`{"":0},`, mostBody/7-100) + `0]`))
 		},
@@ -221,6 +221,9 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 				at = "/delete"
 			}
 			in := newIntake(func(policies.Part) bool { return c.refuses })
+			if name != "decoded" { // which takes as much only where it is almost the largest
+				in.most = fewBytes
+			}
 			m := testMetrics(t)
 			h := router(func(policies.Webhook) reviewer {
 				return yes
@@ -239,9 +242,11 @@ func TestReviewsThatAreTooLargeAreRefused(t *testing.T) {
 // Its client is still sending when it is answered: the answer has to arrive all the same, or the
 // failurePolicy would decide.
 func TestAnswerToALargeReviewArrives(t *testing.T) {
-	s := listening(t, newIntake(refusing), yes)
+	in := newIntake(refusing)
+	in.most = fewBytes
+	s := listening(t, in, yes)
 	for i := range 3 {
-		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, padded(2*mostBody)) //nolint:noctx // it is local
+		resp, err := http.Post(s.URL+"/"+testToken+"/delete", aJSON, padded(mostBody)) //nolint:noctx // it is local
 		if err != nil {
 			t.Fatalf("review %d: %v", i, err)
 		}
@@ -265,6 +270,9 @@ func TestLargestReviewIsTaken(t *testing.T) {
 	}
 }
 
+// fewBytes is a limit that is quickly reached. That the real one is large enough is tested above.
+const fewBytes = 1 << 20
+
 // padded is a review of so many bytes.
 func padded(size int) io.Reader {
 	begin, end := strings.TrimSuffix(request(aDelete), "}}"), `,"weather":""}}`
@@ -279,12 +287,16 @@ func TestBodyLimit(t *testing.T) {
 		code int
 		text string
 	}{
-		"the most": {padded(mostBody), 200, ""},
-		"without end": {io.MultiReader(padded(mostBody), iotest.ErrReader(errors.New("the limit was read past"))), 400,
+		"the most": {padded(fewBytes), 200, ""},
+		"without end": {io.MultiReader(padded(fewBytes), iotest.ErrReader(errors.New("the limit was read past"))), 400,
 			"read the review: the limit was read past\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := post(handler(t, testMetrics(t), yes), "/delete", aJSON, c.body)
+			in := newIntake(refusing)
+			in.most = fewBytes
+			h := router(func(policies.Webhook) reviewer { return yes }, takes, func() error { return nil }, in,
+				testMetrics(t), newSayer(logr.Discard()))
+			w := post(h, "/delete", aJSON, c.body)
 			if w.Code != c.code || c.text != "" && w.Body.String() != c.text {
 				t.Errorf("%d %.200s, want %d %s", w.Code, w.Body, c.code, c.text)
 			}
@@ -296,15 +308,16 @@ func TestBodyLimit(t *testing.T) {
 // the test's.
 func TestReviewsThatAreNestedTooDeeplyAreNoAnswer(t *testing.T) {
 	h := handler(t, testMetrics(t), yes)
+	const most = mostBody / 4 // five million levels
 	deep := func(size int) string { return strings.Repeat("[", size) }
 	for name, body := range map[string]string{
-		"nothing else":           deep(mostBody),
-		"objects":                strings.Repeat(`{"a":`, mostBody/5),
-		"an unknown field":       request(`,"weather":` + deep(mostBody/2)),
-		"the oldObject":          request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, deep(mostBody/2), 1)),
-		"the oldObject's fields": request(strings.Replace(aDelete, `{"name":"web"}`, `{"labels":`+deep(mostBody/2), 1)),
-		"the options":            request(aDelete + `,"options":` + deep(mostBody/2)),
-		"the user":               request(aDelete + `,"userInfo":{"extra":{"a":` + deep(mostBody/2)),
+		"nothing else":           deep(most),
+		"objects":                strings.Repeat(`{"a":`, most/5),
+		"an unknown field":       request(`,"weather":` + deep(most)),
+		"the oldObject":          request(strings.Replace(aDelete, `{"metadata":{"name":"web"}}`, deep(most), 1)),
+		"the oldObject's fields": request(strings.Replace(aDelete, `{"name":"web"}`, `{"labels":`+deep(most), 1)),
+		"the options":            request(aDelete + `,"options":` + deep(most)),
+		"the user":               request(aDelete + `,"userInfo":{"extra":{"a":` + deep(most)),
 		"well-formed":            request(aDelete + `,"weather":` + deep(20_000) + strings.Repeat("]", 20_000)),
 	} {
 		if _, err := decode([]byte(body)); err == nil || err.Error() != "it is nested too deeply" {
