@@ -72,7 +72,7 @@ func TestNothingButADecisionLetsAnObjectGo(t *testing.T) {
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	held(t, 6, func(c *clustertest.Cluster, _ func()) {
 		c.Sent()
-		c.Pass(time.Hour)
+		c.Pass(15 * time.Minute)
 		for _, r := range c.Sent() {
 			if strings.Contains(r.Path, "heldcollections") && r.Method != http.MethodGet {
 				c.Errorf("%s %s", r.Method, r.Path)
