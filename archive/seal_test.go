@@ -69,7 +69,7 @@ func TestWhatIsSealedComesBack(t *testing.T) {
 			o.Resource = schema.GroupVersionResource{Group: word.Draw(t, "group"), Version: word.Draw(t, "version"),
 				Resource: word.Draw(t, "resource")}
 			return o
-		}), 0, 5).Draw(t, "objects")
+		}), 0, 3).Draw(t, "objects")
 		key := newKey(t)
 		chunks, err := collect(Seal("tree", key, each(objects, nil)))
 		if err != nil {
