@@ -395,7 +395,7 @@ func TestKindThatIsNotServedAnyMoreIsForgotten(t *testing.T) {
 
 // TestPlacesAreNeitherLostNorMade: many kinds, answered in every way, with callers of every sort.
 func TestPlacesAreNeitherLostNorMade(t *testing.T) {
-	const n = 20_000
+	const n = 5_000
 	seed := rand.Uint64()
 	t.Logf("seed %d, %d requests", seed, n)
 	synctest.Test(t, func(t *testing.T) {
