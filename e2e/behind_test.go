@@ -12,9 +12,9 @@ func (w *fixture) awaitLevel(n float64, resource string) {
 	})
 }
 
-// onlyOrphanStays deletes three owners, each with another propagation, and makes sure that all that
-// is meant to go goes, but for the owner that waits with the orphan finalizer.
-func (w *fixture) onlyOrphanStays() {
+// deleteEachWay deletes three owners, each with another propagation, and waits until all is done about
+// their dependents.
+func (w *fixture) deleteEachWay() {
 	w.Helper()
 	w.make(`
 		cm boss
@@ -27,7 +27,15 @@ func (w *fixture) onlyOrphanStays() {
 	w.delete("boss", background)
 	w.delete("foreground", foreground)
 	w.delete("orphan", orphan)
-	w.awaitGone("boss", "leaf", "of-fg", "foreground")
+	w.awaitGone("boss", "leaf", "of-fg")
 	w.awaitOwners("of-orphan", "")
+}
+
+// onlyOrphanStays makes sure that of three owners, each deleted with another propagation, only the
+// one with the orphan finalizer waits.
+func (w *fixture) onlyOrphanStays() {
+	w.Helper()
+	w.deleteEachWay()
+	w.awaitGone("foreground")
 	w.mustBeThere("orphan", "of-orphan")
 }

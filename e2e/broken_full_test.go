@@ -52,19 +52,7 @@ func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
 	if err := w.weir.Ready(t.Context()); err != nil {
 		t.Errorf("it is not ready: %v", err)
 	}
-	w.make(`
-		cm boss
-		cm leaf       owners=(boss)
-		cm foreground
-		cm of-fg      owners=(foreground!block)
-		cm orphan
-		cm of-orphan  owners=(orphan)
-	`)
-	w.delete("boss", background)
-	w.delete("foreground", foreground)
-	w.delete("orphan", orphan)
-	w.awaitGone("boss", "leaf", "of-fg")
-	w.awaitOwners("of-orphan", "")
+	w.deleteEachWay()
 	for _, name := range []string{"foreground", "orphan"} {
 		if e := w.awaitEvent(name, "DeletionHeld"); !strings.Contains(e.Message, "gadgets."+aggregated) {
 			t.Errorf("the Event on %s does not say what it waits for: %s", name, e.Message)
