@@ -33,7 +33,9 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 	configs := w.typed.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	again := func(what string) {
 		t.Helper()
-		w.until("there is another canary where one was "+what, func(context.Context) (bool, error) { return w.canary().UID != canary.UID, nil })
+		w.until("there is another canary where one was "+what, func(context.Context) (bool, error) {
+			return w.canary().UID != canary.UID, nil
+		})
 		canary = w.canary()
 	}
 	if _, err := configs.Patch(t.Context(), collectorCanary, "application/merge-patch+json",
@@ -50,7 +52,8 @@ func TestReplaceModeEndsWhenAnotherCollectorBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustEndBesideAnother(w.weir)
-	if text, err := w.weir.Output(); err != nil || !strings.Contains(text, "another garbage collector works in this cluster") {
+	const why = "another garbage collector works in this cluster"
+	if text, err := w.weir.Output(); err != nil || !strings.Contains(text, why) {
 		t.Errorf("it did not say why (%v); its log ends with\n%s", err, w.weir.Tail(5))
 	}
 }

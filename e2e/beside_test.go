@@ -123,17 +123,6 @@ func (w *fixture) awaitCanaryEvent(reason string, words ...string) {
 	})
 }
 
-// awaitMetricsIn is awaitMetrics for what takes its time.
-func (w *fixture) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
-	w.Helper()
-	if err := plane.Poll(w.Context(), d, func(ctx context.Context) (bool, error) {
-		m, err := w.weir.Metrics(ctx)
-		return err == nil && holds(m), err
-	}); err != nil {
-		w.Fatalf("wait until %s: %v", what, err)
-	}
-}
-
 // awaitMetrics waits until weir's metrics are as they should be.
 func (w *fixture) awaitMetrics(what string, holds func(weir.Metrics) bool) {
 	w.Helper()
@@ -144,4 +133,15 @@ func (w *fixture) awaitMetrics(what string, holds func(weir.Metrics) bool) {
 		}
 		return holds(m), nil
 	})
+}
+
+// awaitMetricsIn is awaitMetrics for what takes its time.
+func (w *fixture) awaitMetricsIn(d time.Duration, what string, holds func(weir.Metrics) bool) {
+	w.Helper()
+	if err := plane.Poll(w.Context(), d, func(ctx context.Context) (bool, error) {
+		m, err := w.weir.Metrics(ctx)
+		return err == nil && holds(m), err
+	}); err != nil {
+		w.Fatalf("wait until %s: %v", what, err)
+	}
 }

@@ -48,7 +48,9 @@ func TestAggregatedAPIThatHangsIsSlow(t *testing.T) {
 	w := newCluster(t, plane.Options{})
 	w.startWeir()
 	w.aggregate(w.serveHanging())
-	w.awaitMetrics("the kind that hangs is slow", func(m weir.Metrics) bool { return m.Sum("weir_graph_kinds", "state", "slow") == 1 })
+	w.awaitMetrics("the kind that hangs is slow", func(m weir.Metrics) bool {
+		return m.Sum("weir_graph_kinds", "state", "slow") == 1
+	})
 	if err := w.weir.Ready(t.Context()); err != nil {
 		t.Errorf("it is not ready: %v", err)
 	}

@@ -17,7 +17,8 @@ import (
 
 func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors}) // other tests have webhooks, which are waited for
+	// Other tests have webhooks, which are waited for.
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
 	w.startWeir()
 	w.until("the namespace has what each namespace has", func(ctx context.Context) (bool, error) {
 		_, err := w.typed.CoreV1().ConfigMaps(w.namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

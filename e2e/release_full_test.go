@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,8 @@ func TestReleaseNamesWhatItCannotRelease(t *testing.T) {
 		sec another finalizers=(` + finalizer + `)
 	`)
 	r := w.release(kubeconfig)
-	if want := "configmaps " + w.namespace + "/guarded: "; r.err == "" || !strings.Contains(r.log, want) || !strings.Contains(r.log, "not today") {
+	want := "configmaps " + w.namespace + "/guarded: "
+	if r.err == "" || !strings.Contains(r.log, want) || !strings.Contains(r.log, "not today") {
 		t.Errorf("%q does not name %q:\n%s", r.err, want, r.log)
 	}
 	if diff := cmp.Diff([]string{"guarded"}, w.withFinalizer([]string{"another", "guarded", "other"})); diff != "" {
@@ -39,7 +41,8 @@ func TestReleaseNamesWhatItCannotRelease(t *testing.T) {
 func (w *fixture) withFinalizer(names []string) (withFinalizer []string) {
 	w.Helper()
 	for _, name := range names {
-		if o := w.get(name); o != nil && (strings.Contains(strings.Join(o.GetFinalizers(), " "), finalizer) || o.GetAnnotations()["weir.dev/armed-at"] != "") {
+		o := w.get(name)
+		if o != nil && (slices.Contains(o.GetFinalizers(), finalizer) || o.GetAnnotations()["weir.dev/armed-at"] != "") {
 			withFinalizer = append(withFinalizer, name)
 		}
 	}
