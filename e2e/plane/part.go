@@ -59,7 +59,7 @@ var recipes = map[Part]recipe{
 	Kubelet:           {".", "k8s.io/kubernetes/cmd/kubelet"},
 	Proxy:             {".", "k8s.io/kubernetes/cmd/kube-proxy"},
 	Kwok:              {"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
-	Restorer:          {"etcdutl", "go.etcd.io/etcd/etcdutl/v3"},
+	Restorer:          {".", "go.etcd.io/etcd/etcdutl/v3"},
 	E2ETest:           {".", "k8s.io/kubernetes/test/e2e"},
 }
 
