@@ -51,6 +51,7 @@ type firing struct {
 // Every alert fires for what it is about, and for nothing near it: the rules are evaluated as
 // Prometheus does.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
 	var tests alertTests
 	readYAML(t, "testdata/alerts.yaml", &tests)
 	fires, quiet := map[string]bool{}, map[string]bool{}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	yamlstream "go.yaml.in/yaml/v3"
@@ -22,25 +23,24 @@ const (
 	unittest = "github.com/helm-unittest/helm-unittest/cmd/helm-unittest"
 )
 
-// built are the tools' binaries: the go command keeps them, and says where.
-var built = map[string]string{}
+// tools are the tools' binaries: the go command keeps them, and says where.
+var tools = map[string]func() (string, error){helm4: built(helm4), helm3: built(helm3), unittest: built(unittest)}
 
-func tool(t *testing.T, pkg string) string {
-	t.Helper()
-	if built[pkg] == "" {
+func built(pkg string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
 		out, err := exec.Command("go", "tool", "-n", pkg).Output()
-		if err != nil {
-			t.Fatalf("build %s: %v", pkg, why(err))
-		}
-		built[pkg] = strings.TrimSpace(string(out))
-	}
-	return built[pkg]
+		return strings.TrimSpace(string(out)), why(err)
+	})
 }
 
 // run runs a tool without the machine's settings of Helm, and returns what it prints.
 func run(t *testing.T, pkg string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(tool(t, pkg), args...)
+	tool, err := tools[pkg]()
+	if err != nil {
+		t.Fatalf("build %s: %v", pkg, err)
+	}
+	cmd := exec.Command(tool, args...)
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "HELM_CONFIG_HOME="+home, "HELM_CACHE_HOME="+home, "HELM_DATA_HOME="+home, "KUBECONFIG="+filepath.Join(home, "none"))
 	out, err := cmd.Output()

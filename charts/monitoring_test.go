@@ -130,6 +130,7 @@ func TestAnAlertCanBeLeftOut(t *testing.T) {
 }
 
 func TestServiceMonitorSelectsBothMetricsServices(t *testing.T) {
+	t.Parallel()
 	all := rendered(t, "--set", "metrics.serviceMonitor.enabled=true")
 	var typed monitoringv1.ServiceMonitor
 	if err := yaml.UnmarshalStrict([]byte(jsonOf(t, named(t, all, "ServiceMonitor", "weir"))), &typed); err != nil {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestLintersFindNothing(t *testing.T) {
+	t.Parallel()
 	for name, values := range valueSets(t) {
 		for _, helm := range []string{helm4, helm3} {
 			if out, err := run(t, helm, "lint", "weir", "--strict", "--kube-version", "1.36.3", "--values", values); err != nil {
@@ -23,6 +24,7 @@ func TestLintersFindNothing(t *testing.T) {
 }
 
 func TestHelm3RendersWhatHelm4Renders(t *testing.T) {
+	t.Parallel()
 	for name, values := range valueSets(t) {
 		four, err := template(t, helm4, "--values", values)
 		if err != nil {
@@ -57,6 +59,7 @@ func identity(o object) string {
 }
 
 func TestSuites(t *testing.T) {
+	t.Parallel()
 	out, err := run(t, unittest, "--color=false", "--strict", "weir")
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -113,6 +116,7 @@ func TestDefinitionsAreRenderedAsTheyAre(t *testing.T) {
 }
 
 func TestEveryShippedPolicyCanBeSwitchedOn(t *testing.T) {
+	t.Parallel()
 	var values struct {
 		Policies map[string]bool `json:"policies"`
 	}
@@ -171,6 +175,7 @@ func flag(t *testing.T, deployment object, name string) string {
 
 // Values that the documentation shows are values that the chart takes.
 func TestDocumentedValuesAreTaken(t *testing.T) {
+	t.Parallel()
 	blocks := 0
 	docs, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -203,6 +208,7 @@ func TestDocumentedValuesAreTaken(t *testing.T) {
 
 // What documentation calls less gives no way into pods: in the core group "*" is also nodes/proxy and pods/exec.
 func TestNarrowRulesReachIntoNoPod(t *testing.T) {
+	t.Parallel()
 	_, less, _ := strings.Cut(read(t, "../docs/security.md"), "\n## Giving it less\n")
 	documented := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(less)
 	if len(documented) == 0 {
@@ -228,6 +234,7 @@ func TestNarrowRulesReachIntoNoPod(t *testing.T) {
 
 // Names are strings for the API server, and 91000 is none in YAML unless it is quoted.
 func TestNamesThatLookLikeNumbersAreStrings(t *testing.T) {
+	t.Parallel()
 	const names = "controller.serviceAccount.name=91002,webhook.serviceAccount.name=91003,webhook.clientCASecret=91004,priorityClass.name=91005," +
 		"certificates.self.secretName=91008,certificates.certManager.secretName=91009,certificates.provided.secretName=91010"
 	for name, values := range valueSets(t) {

@@ -177,6 +177,7 @@ func TestSchemaLeavesNothingOpen(t *testing.T) {
 }
 
 func TestWrongValuesAreRefusedWithTheirName(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct{ set, says string }{
 		"misspelt section":          {"controler.replicas=1", "controler"},
 		"misspelt value":            {"webhook.replica=1", "replica"},
