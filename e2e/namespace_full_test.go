@@ -54,3 +54,23 @@ func TestEmptyNamespaceIsGoneAtOnceAndCheaply(t *testing.T) {
 		t.Errorf("%d requests, want less than 60: %v", n, requests)
 	}
 }
+
+func TestDrainingGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
+	w.startWeir()
+	var names []string
+	for i := range 300 {
+		name := fmt.Sprintf("content-%d", i)
+		w.create("cm", name, nil)
+		names = append(names, name)
+	}
+	uid := w.drop()
+	w.until("some of it is gone", func(ctx context.Context) (bool, error) {
+		left, err := w.left(ctx, names)
+		return len(left) < len(names), err
+	})
+	w.again(w.weir)
+	w.awaitDropped(uid)
+	w.awaitGone(names...)
+}

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weir-dev/weir/e2e/plane"
 )
 
 // drop deletes the fixture's namespace, and returns its uid.
@@ -87,24 +84,4 @@ func (w *fixture) finalize(finalizers ...corev1.FinalizerName) {
 		}
 		return err == nil, err
 	})
-}
-
-func TestDrainingGoesOnWhereAKilledWeirLeftIt(t *testing.T) {
-	t.Parallel()
-	w := newCluster(t, plane.Options{Controllers: plane.WithoutCollectors})
-	w.startWeir()
-	var names []string
-	for i := range 300 {
-		name := fmt.Sprintf("content-%d", i)
-		w.create("cm", name, nil)
-		names = append(names, name)
-	}
-	uid := w.drop()
-	w.until("some of it is gone", func(ctx context.Context) (bool, error) {
-		left, err := w.left(ctx, names)
-		return len(left) < len(names), err
-	})
-	w.again(w.weir)
-	w.awaitDropped(uid)
-	w.awaitGone(names...)
 }
