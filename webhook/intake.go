@@ -88,8 +88,12 @@ func (in *intake) take(w http.ResponseWriter, r *http.Request) (body []byte, roo
 	}
 }
 
-// await waits a moment for room, and reports whether there was some.
+// await waits a moment for room, and reports whether there was some. Room that is free is taken
+// however late the processor gets to it: Acquire asks first whether the moment is over.
 func (in *intake) await(ctx context.Context, room int64) bool {
+	if in.free.TryAcquire(room) {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, in.roomTime)
 	defer cancel()
 	return in.free.Acquire(ctx, room) == nil
