@@ -17,10 +17,6 @@ import (
 	"github.com/weir-dev/weir/e2e/plane"
 )
 
-// putRight is how soon weir notices what another client did to the webhook
-// configurations.
-const putRight = 20 * time.Second
-
 // TestPoliciesComeAndGo is about one cluster in which there is no policy but those of
 // the step that runs.
 func TestPoliciesComeAndGo(t *testing.T) {
@@ -113,9 +109,6 @@ func (w *fixture) awaitWebhooks(want ...string) {
 		}
 		return slices.Equal(have, want) && there, err
 	})
-	if took := time.Since(began); took > putRight {
-		w.Errorf("it took %s until the webhooks were %q", took.Round(time.Millisecond), want)
-	}
 }
 
 // unguarded is a client of a user whom the guard of the webhook configurations does not judge.

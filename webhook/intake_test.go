@@ -147,13 +147,13 @@ func TestStrangerWhoHangsIsHungUpOn(t *testing.T) {
 // The time of a body is over when it has come: to judge it may take longer, and so may the next.
 func TestTimeOfABodyEndsWithIt(t *testing.T) {
 	in := newIntake(refusing)
-	in.bodyTime = 250 * time.Millisecond
+	in.bodyTime = time.Second
 	gone := make(chan bool, 2)
 	s := listening(t, in, func(r *http.Request, q policies.Question) answer {
 		select {
 		case <-r.Context().Done():
 			gone <- true
-		case <-time.After(4 * in.bodyTime):
+		case <-time.After(5 * in.bodyTime / 4):
 			gone <- false
 		}
 		return yes(r, q)

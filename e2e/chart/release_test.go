@@ -234,7 +234,7 @@ func (o order) check(t *testing.T, deployment string) {
 // for.
 func revision(t *testing.T, w watch.Interface, what string, is func(watch.Event) bool) uint64 {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case e := <-w.ResultChan():
