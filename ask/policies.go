@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
@@ -92,7 +90,7 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 			all = append(all, p)
 		}
 	}
-	files, err := r.files(ctx)
+	files, err := snapshot.FilePolicies(ctx, r.client, r.home)
 	if err != nil && (r.named || !apierrors.IsNotFound(err)) {
 		r.missed("policies that are files (--weir-namespace says where to look)", err)
 	}
@@ -101,18 +99,4 @@ func (r *policyReader) read(ctx context.Context) (all []v1beta1.FilePolicy, even
 		r.missed("last errors", err)
 	}
 	return append(all, files...), events, nil
-}
-
-// files returns the policies that are files, from the ConfigMap that the controller writes.
-func (r *policyReader) files(ctx context.Context) (all []v1beta1.FilePolicy, err error) {
-	maps := r.client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
-	m, err := maps.Namespace(r.home).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	text, _, _ := unstructured.NestedString(m.Object, "data", v1beta1.FilePoliciesKey)
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", r.home, v1beta1.FilePolicies, err)
-	}
-	return all, nil
 }

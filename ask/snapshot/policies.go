@@ -2,12 +2,14 @@ package snapshot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,6 +89,7 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 			sources = append(sources, policies.Source{Object: list.Items[i].Object})
 		}
 	}
+	sources = append(sources, p.inFiles(ctx)...)
 	if len(sources) == 0 {
 		return nil, nil
 	}
@@ -106,6 +109,43 @@ func (r *Reader) Policies(ctx context.Context, w *insight.World) (*Policies, err
 		p.user.Extra[k] = v
 	}
 	return p, nil
+}
+
+// inFiles returns the policies that are files and apply to deletes, and notes in the World if they
+// could not be read.
+func (p *Policies) inFiles(ctx context.Context) (sources []policies.Source) {
+	if !p.world.Serves(schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: policyKinds[0]}) {
+		return nil // Weir is not installed
+	}
+	files, err := FilePolicies(ctx, p.objects, usualHome)
+	if err != nil && !apierrors.IsNotFound(err) {
+		p.world.Missed("policies that are files", apierrors.IsForbidden(err),
+			ReasonOf(err)+" (so what they refuse and change is not known)")
+	}
+	for _, f := range files {
+		if f.Kind != "OwnerReferencePolicy" {
+			sources = append(sources, policies.Source{File: f.File, Object: map[string]any{"kind": f.Kind,
+				"apiVersion": v1beta1.GroupVersion.String(), "metadata": map[string]any{"name": f.Name}, "spec": f.Spec}})
+		}
+	}
+	return sources
+}
+
+// FilePolicies returns the policies that are files, from the ConfigMap that the controller writes
+// into Weir's namespace. The error is that of the API server, NotFound if there are no such files.
+func FilePolicies(
+	ctx context.Context, client dynamic.Interface, namespace string,
+) (all []v1beta1.FilePolicy, err error) {
+	maps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	m, err := maps.Namespace(namespace).Get(ctx, v1beta1.FilePolicies, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	text, _, _ := unstructured.NestedString(m.Object, "data", v1beta1.FilePoliciesKey)
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, v1beta1.FilePolicies, err)
+	}
+	return all, nil
 }
 
 // Rule makes a deletion go as the policies say. p may be nil.

@@ -50,17 +50,19 @@ func waits(more string) string {
 // TestPoliciesThatCannotBeReadAreDoubted: that there are none is no doubt, nor that their kind is
 // not installed.
 func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
+	const known = "not you (so what they refuse and change is not known) "
 	for name, c := range map[string]struct {
-		policy string
-		code   int // of lists of DeletionPolicies; 0: they are answered
-		some   bool
-		unread []string
+		policy, path string
+		code         int // of what ends with the path; 0: it is answered
+		some         bool
+		unread       []string
 	}{
-		"there are none":          {"", 0, false, nil},
-		"there is one":            {waits(""), 0, true, nil},
-		"they are not installed":  {waits(""), 404, false, nil},
-		"they may not be read":    {waits(""), 403, false, []string{"deletionpolicies.weir.dev: not you (so what they refuse and change is not known) (forbidden: true)"}},
-		"they cannot be read now": {waits(""), 500, false, []string{"deletionpolicies.weir.dev: not you (so what they refuse and change is not known) (forbidden: false)"}},
+		"there are none":          {"", "/deletionpolicies", 0, false, nil},
+		"there is one":            {waits(""), "/deletionpolicies", 0, true, nil},
+		"they are not installed":  {waits(""), "/deletionpolicies", 404, false, nil},
+		"they may not be read":    {waits(""), "/deletionpolicies", 403, false, []string{"deletionpolicies.weir.dev: " + known + "(forbidden: true)"}},
+		"they cannot be read now": {waits(""), "/deletionpolicies", 500, false, []string{"deletionpolicies.weir.dev: " + known + "(forbidden: false)"}},
+		"files may not be read":   {"", "/weir-file-policies", 403, false, []string{"policies that are files: " + known + "(forbidden: true)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, w := governed(t)
@@ -68,7 +70,7 @@ func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
 				server.Put("deletionpolicies", c.policy)
 			}
 			server.Intercept(func(r apitest.Request) *apitest.Reply {
-				if c.code != 0 && strings.HasSuffix(r.Path, "/deletionpolicies") {
+				if c.code != 0 && strings.HasSuffix(r.Path, c.path) {
 					return apitest.Refuse(c.code, map[int]string{404: "NotFound", 403: "Forbidden", 500: "InternalError"}[c.code], "not you")
 				}
 				return nil
@@ -79,6 +81,40 @@ func TestPoliciesThatCannotBeReadAreDoubted(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.unread, unread(w)); diff != "" {
 				t.Errorf("not read (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPoliciesInFilesAreJudged: an object of the same name takes precedence, and edits of owner
+// references are no part of a plan.
+func TestPoliciesInFilesAreJudged(t *testing.T) {
+	const file = `{"kind": "DeletionPolicy", "name": "waits", "file": "a.yaml", "spec": {"match": {"resources": [{"apiGroups": [""], "resources": ["configmaps"]}]}, "propagation": {"default": "Foreground"}}}`
+	for name, c := range map[string]struct {
+		files, object string
+		by            string
+	}{
+		"one in a file":                 {"[" + file + "]", "", "waits"},
+		"another object of its name":    {"[" + file + "]", waits(", namespaceSelector: {matchLabels: {env: test}}"), ""},
+		"one about edits of references": {`[{"kind": "OwnerReferencePolicy", "name": "edits", "file": "a.yaml", "spec": {}}]`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, w := governed(t, "web")
+			server.Put("configmaps", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: weir-file-policies, namespace: weir-system}, data: {policies: '%s'}}", c.files))
+			if c.object != "" {
+				server.Put("deletionpolicies", c.object)
+			}
+			p, err := (&Reader{Config: server.Config()}).Policies(t.Context(), w)
+			if err != nil || (p == nil) != (c.by == "" && c.object == "") {
+				t.Fatalf("%v, %v", p, err)
+			}
+			if p == nil {
+				return
+			}
+			v, _ := w.Graph.Find("web")
+			v.Finalizers = []string{v1beta1.Finalizer}
+			if got := p.Enforce(t.Context())(v); got.By != c.by || got.Doubt != "" || len(unread(w)) > 0 {
+				t.Errorf("%+v, want %q; unread: %q", got, c.by, unread(w))
 			}
 		})
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // fileReport writes the policies that are files into a ConfigMap, with the status that they would
-// have as objects. Users who read the cluster see neither the files nor the log. Nothing reads it
-// back.
+// have as objects. Users who read the cluster see neither the files nor the log. Weir does not read
+// it back.
 type fileReport struct {
 	maps      typedcorev1.ConfigMapInterface
 	namespace string

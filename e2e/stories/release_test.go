@@ -75,5 +75,12 @@ func (s *story) installed() {
 		}
 		return nil
 	})
+	ask := s.asker()
+	s.until("a plan knows the policies that come with the chart, which are files", func(context.Context) error {
+		if out := ask("plan", "namespace", s.namespace); !strings.Contains(out, "a policy refuses the delete") {
+			return fmt.Errorf("kubectl weir plan says %q", out)
+		}
+		return nil
+	})
 	s.helm("test", "weir", "--timeout", "2m")
 }

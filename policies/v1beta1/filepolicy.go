@@ -2,7 +2,7 @@ package v1beta1
 
 const (
 	// FilePolicies is the name of the ConfigMap in Weir's namespace in which the controller shows the
-	// policies that are files. Nothing goes by what is written there.
+	// policies that are files, for kubectl weir. What is written there changes no decision of Weir.
 	FilePolicies = "weir-file-policies"
 	// FilePoliciesKey is where they are in it: a list of FilePolicy, as JSON.
 	FilePoliciesKey = "policies"
